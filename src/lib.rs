@@ -1,4 +1,5 @@
 //! `omg` runs a graph of agent work on a person's own machine. The modules, in reading order, lowest floor first:
 
 pub mod clock;
+pub mod process;
 pub mod text;

@@ -1,0 +1,159 @@
+//! The guard's own side: it listens until the engine takes its leave or dies, and then ends what is left.
+//!
+//! It is a process of its own session that no terminal reaches, so it outlives everything but a KILL meant for it. On
+//! Linux it finds what carries the run's marker as well, wherever that went; elsewhere the groups that it was told of.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io::{self, BufRead};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, chdir, kill_process_group, setpgid, setsid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::process::descendants::bereaved;
+use crate::process::guard::Orders;
+use crate::process::remains::{self, GRACE, Stray};
+use crate::process::signals::OTHERS;
+
+/// How often it looks again once nothing is found: a process that was being started when the engine died carries its
+/// marker only after its exec.
+const LOOKS: u32 = 3;
+/// How long after one another.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// How often it tries against processes that go on coming.
+const TRIES_MAX: u32 = 10;
+
+/// How a guard's time ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parting {
+    /// The engine took its leave.
+    Dismissed,
+    /// The engine died.
+    Bereaved {
+        /// How many processes were ended.
+        ended: usize,
+        /// How many could not be.
+        left: usize,
+    },
+}
+
+/// What the engine has said so far.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Charges {
+    groups: BTreeSet<i32>,
+    kept: BTreeSet<Vec<u8>>,
+}
+
+/// Stands guard, the engine on standard input, until there is nothing more to do.
+pub fn keep(orders: &Orders) -> Parting {
+    withdraw(orders.group);
+    let mut charges = Charges::default();
+    if charges.listen(&mut io::stdin().lock()) {
+        return Parting::Dismissed;
+    }
+    end_all(charges, &orders.mark)
+}
+
+/// Goes where no terminal and no signal but a KILL ends it, and holds no directory.
+fn withdraw(engine_group: i32) {
+    let heard = Arc::default();
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().chain(OTHERS) {
+        // Without a handler it is ended by that signal, and missed no more than any guard that was killed.
+        signal_hook::flag::register(signal, Arc::clone(&heard)).ok();
+    }
+    // Who leads a group can begin no session, so it first goes back to the engine's.
+    if let Some(group) = Pid::from_raw(engine_group) {
+        setpgid(None, Some(group)).ok();
+    }
+    setsid().ok();
+    chdir("/").ok();
+}
+
+impl Charges {
+    /// Listens to the end; returns whether the engine took its leave.
+    fn listen(&mut self, engine: &mut dyn BufRead) -> bool {
+        let mut line = Vec::new();
+        // A line without an end was cut off by a death.
+        while engine.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
+            if line == b"bye" {
+                return true;
+            }
+            self.take(&line);
+            line.clear();
+        }
+        false
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        let Some((sign, rest)) = line.split_first() else { return };
+        let group = || std::str::from_utf8(rest).ok()?.parse::<i32>().ok().filter(|group| *group > 1);
+        match sign {
+            b'+' => self.groups.extend(group()),
+            b'-' => drop(group().map(|group| self.groups.remove(&group))),
+            b'=' => drop(self.kept.insert(rest.to_vec())),
+            _ => {}
+        }
+    }
+}
+
+fn end_all(charges: Charges, mark: &str) -> Parting {
+    let Charges { groups, kept } = charges;
+    let wanted = |entry: &[u8]| {
+        let value = entry.strip_prefix(mark.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        value.is_some_and(|value| !kept.contains(value))
+    };
+    let (groups, met) = (RefCell::new(groups), RefCell::new(BTreeSet::new()));
+    let find = || {
+        let found: Vec<Stray> = bereaved(&mut groups.borrow_mut(), &wanted);
+        met.borrow_mut().extend(found.iter().map(|stray| stray.pid.as_raw_pid()));
+        found
+    };
+    // What forks faster than it is found dies with its group.
+    let whole = |signal: Signal| {
+        for group in groups.borrow().iter().filter_map(|group| Pid::from_raw(*group)) {
+            kill_process_group(group, signal).ok();
+        }
+    };
+    let mut quiet = 0;
+    for _ in 0..TRIES_MAX {
+        remains::end(&find, &whole, GRACE);
+        quiet = if find().is_empty() { quiet + 1 } else { 0 };
+        if quiet == LOOKS {
+            break;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    let left = find().len();
+    let met = met.borrow().len();
+    Parting::Bereaved { ended: met.saturating_sub(left), left }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(said: &str, dismissed: bool, groups: &[i32], kept: &[&str]) {
+        let mut charges = Charges::default();
+        assert_eq!(charges.listen(&mut said.as_bytes()), dismissed, "{said:?}");
+        assert_eq!(charges.groups, groups.iter().copied().collect(), "{said:?}");
+        assert_eq!(charges.kept, kept.iter().map(|it| it.as_bytes().to_vec()).collect(), "{said:?}");
+    }
+
+    #[test]
+    fn what_started_and_did_not_end_is_left_to_the_guard() {
+        check("+12\n+13\n-12\n", false, &[13], &[]);
+        check("+12\n-12\n+12\nbye\n", true, &[12], &[]);
+        check("=a/0\n=b/sub/1\n+9\n", false, &[9], &["a/0", "b/sub/1"]);
+        check("", false, &[], &[]);
+    }
+
+    #[test]
+    fn what_was_cut_off_or_makes_no_sense_is_no_group() {
+        check("+12\n+13", false, &[12], &[]);
+        check("+12\nby", false, &[12], &[]);
+        check("+0\n+1\n+-5\n+x\n\n?\n", false, &[], &[]);
+    }
+}
