@@ -3,3 +3,5 @@
 pub mod clock;
 pub mod process;
 pub mod text;
+
+pub mod graph;
