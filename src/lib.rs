@@ -5,3 +5,6 @@ pub mod process;
 pub mod text;
 
 pub mod graph;
+
+pub mod lint;
+pub mod load;

@@ -1,0 +1,100 @@
+//! The bytes of a graph file, read once: a pipe, a FIFO and `/dev/stdin` give theirs only once (case C15).
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+/// The largest file that is read.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// A graph file in memory.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The file as it was named.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+    /// SHA-256 of its bytes, hex.
+    pub sha256: String,
+}
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The system said no.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// It is a directory.
+    #[error("{}: is a directory, and a graph is a file", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is larger than [`FILE_BYTES_MAX`].
+    #[error("{}: is larger than {} MB, the most that a graph file may hold", path.display(), FILE_BYTES_MAX >> 20)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not UTF-8.
+    #[error("{}:{line}:{column}: the file is not UTF-8 here (byte {byte:#04x})", path.display())]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+        /// The first byte that is wrong.
+        byte: u8,
+    },
+}
+
+impl Source {
+    /// Reads `path`, whatever kind of file it is.
+    pub fn read(path: &Path) -> Result<Self, LoadError> {
+        let failed = |source| LoadError::Read { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        if about.is_dir() {
+            return Err(LoadError::Directory { path: path.to_owned() });
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Self::from_bytes(path, bytes)
+    }
+
+    /// Takes the bytes of a file that was read already.
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, LoadError> {
+        let path = path.to_owned();
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(LoadError::TooLarge { path });
+        }
+        let sha256 = hex(&Sha256::digest(&bytes));
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { path, text, sha256 }),
+            Err(error) => {
+                let valid_to = error.utf8_error().valid_up_to();
+                let bytes = error.as_bytes();
+                let before = String::from_utf8_lossy(&bytes[..valid_to]);
+                let line = before.matches('\n').count() + 1;
+                let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+                Err(LoadError::Encoding { path, line, column, byte: bytes[valid_to] })
+            }
+        }
+    }
+}
+
+/// Lower-case hex.
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).collect()
+}

@@ -1,0 +1,121 @@
+//! The tree: values with their byte ranges, keys in file order, aliases and merge keys still visible.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+/// A half-open range of bytes of the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Where it begins.
+    pub start: u32,
+    /// Where it ends.
+    pub end: u32,
+}
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node<'s> {
+    pub kind: Kind<'s>,
+    pub span: Span,
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind<'s> {
+    /// A word or a text; `plain` when it is neither quoted nor a block.
+    Scalar { text: Cow<'s, str>, plain: bool },
+    /// A list.
+    Sequence(Vec<Node<'s>>),
+    /// A mapping, in file order.
+    Mapping(Vec<(Node<'s>, Node<'s>)>),
+    /// A `&name` on this value, which is shared with its aliases and never copied.
+    Anchored(Rc<Node<'s>>),
+    /// A `*name`.
+    Alias(Rc<Node<'s>>),
+}
+
+/// An entry of a mapping.
+pub(crate) struct Entry<'t, 's> {
+    /// The key's text.
+    pub name: &'t str,
+    /// The key.
+    pub key: &'t Node<'s>,
+    /// The value.
+    pub value: &'t Node<'s>,
+}
+
+impl<'s> Node<'s> {
+    /// The value itself, behind anchors and aliases.
+    pub(crate) fn target(&self) -> &Node<'s> {
+        let mut node = self;
+        while let Kind::Anchored(inner) | Kind::Alias(inner) = &node.kind {
+            node = inner;
+        }
+        node
+    }
+
+    /// The text of a scalar.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.target().kind {
+            Kind::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list.
+    pub(crate) fn items(&self) -> Option<&[Node<'s>]> {
+        match &self.target().kind {
+            Kind::Sequence(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Whether this key merges another mapping in; a quoted `<<` is an ordinary key.
+    pub(crate) fn is_merge_key(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, plain: true } if text == "<<")
+    }
+
+    /// The entries of a mapping with `<<` merged in: its own keys win, then earlier merges over later ones.
+    pub(crate) fn entries(&self) -> Option<Vec<Entry<'_, 's>>> {
+        let Kind::Mapping(own) = &self.target().kind else { return None };
+        let mut entries = Vec::with_capacity(own.len());
+        let mut merges = Vec::new();
+        for (key, value) in own {
+            if key.is_merge_key() {
+                merges.push(value);
+            } else if let Some(name) = key.text() {
+                entries.push(Entry { name, key, value });
+            }
+        }
+        if !merges.is_empty() {
+            merge(&mut entries, merges);
+        }
+        Some(entries)
+    }
+
+    /// The value under `name`, merged ones included.
+    pub(crate) fn get(&self, name: &str) -> Option<&Node<'s>> {
+        self.entry(name).map(|entry| entry.value)
+    }
+
+    /// The entry under `name`, merged ones included.
+    pub(crate) fn entry(&self, name: &str) -> Option<Entry<'_, 's>> {
+        self.entries()?.into_iter().find(|entry| entry.name == name)
+    }
+}
+
+fn merge<'t, 's>(entries: &mut Vec<Entry<'t, 's>>, merges: Vec<&'t Node<'s>>) {
+    let mut have: HashSet<&str> = entries.iter().map(|entry| entry.name).collect();
+    for value in merges {
+        let sources = match value.items() {
+            Some(items) => items.iter().collect(),
+            None => vec![value],
+        };
+        for entry in sources.into_iter().filter_map(Node::entries).flatten() {
+            if have.insert(entry.name) {
+                entries.push(entry);
+            }
+        }
+    }
+}
