@@ -8,3 +8,5 @@ pub mod graph;
 
 pub mod lint;
 pub mod load;
+
+pub mod record;

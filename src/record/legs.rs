@@ -1,0 +1,393 @@
+//! What the events of a feed mean together: its legs, what they cost, and how each node stands (RUN-FEED "legs",
+//! FACTS 6.4 and 10).
+//!
+//! Both types are fed one event at a time, in file order, and never look at a clock or a file. `ts` is kept for
+//! display only.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::event::{Held, Skipped};
+use crate::record::{Event, EventKind, Record, Usage, Verdict};
+use crate::text::money::Cost;
+
+/// The legs of a run, taken together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Legs {
+    /// Legs begun, the planner call of an auto run not counted apart.
+    pub count: u32,
+    /// Whether a `run_started` was seen at all.
+    pub spoken: bool,
+    /// Whether the last leg has no `run_finished` yet.
+    pub open: bool,
+    /// Whether the last leg is a planner call.
+    pub planning: bool,
+    /// How the last closed leg ended.
+    pub outcome: Option<Outcome>,
+    /// What its `run_finished` added.
+    #[serde(skip)]
+    pub detail: String,
+    /// Whether some leg ran on the rehearsal runtime.
+    pub rehearsal: bool,
+    /// Everything that the feed charged.
+    pub cost: Cost,
+    /// Every token that it counted.
+    #[serde(skip_serializing_if = "Usage::is_zero")]
+    pub usage: Usage,
+    /// What no node was charged for: planner calls.
+    pub planning_cost: Cost,
+    /// The tokens of that.
+    #[serde(skip_serializing_if = "Usage::is_zero")]
+    pub planning_usage: Usage,
+    /// When the first leg began, as written.
+    pub started: String,
+    /// When the last leg began, as written.
+    pub leg_started: String,
+    /// When the last closed leg ended, as written.
+    pub ended: String,
+    /// Nodes that the last closed leg never ran.
+    pub skipped_count: u32,
+    /// The first of them.
+    #[serde(skip)]
+    pub skipped: Vec<Skipped>,
+}
+
+/// How a leg ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Every node passed.
+    Passed,
+    /// Some did not.
+    Failed,
+    /// A person or a limit is waited for.
+    Paused,
+}
+
+impl Outcome {
+    /// Reads the word on the stream; what is neither of the good ones is a failure.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "passed" => Outcome::Passed,
+            "paused" => Outcome::Paused,
+            _ => Outcome::Failed,
+        }
+    }
+}
+
+impl Legs {
+    /// The same without what only a page about this one run tells: the words of its end, and the nodes that never ran.
+    pub fn in_brief(self) -> Self {
+        Legs { detail: String::new(), skipped: Vec::new(), ..self }
+    }
+
+    /// Takes the next event.
+    pub fn take(&mut self, event: &Event) {
+        // A line says of its own charge only whether some of it is unknown; its parts say how often.
+        let parts = event.held.iter().map(Held::charge).sum::<Cost>();
+        self.cost += if event.held.is_empty() { event.charge() } else { parts };
+        self.usage = self.usage + event.usage;
+        match event.event {
+            EventKind::RunStarted => self.begin(event),
+            // A close without an open is damage, not a leg.
+            EventKind::RunFinished if self.open => self.close(event),
+            _ => {}
+        }
+        if event.node_id.is_empty() && event.held.is_empty() {
+            self.planning_cost += event.charge();
+            self.planning_usage = self.planning_usage + event.usage;
+        }
+    }
+
+    fn begin(&mut self, event: &Event) {
+        let planned = self.open && self.planning;
+        if !planned || !event.phase.is_empty() {
+            self.count += 1;
+        }
+        if !self.spoken {
+            self.started.clone_from(&event.ts);
+        }
+        self.leg_started.clone_from(&event.ts);
+        // Who was skipped before may run now.
+        (self.skipped_count, self.skipped) = (0, Vec::new());
+        self.spoken = true;
+        self.open = true;
+        self.planning = event.phase == "planning";
+        self.rehearsal |= event.rehearsal;
+    }
+
+    fn close(&mut self, event: &Event) {
+        self.open = false;
+        self.outcome = Some(Outcome::from_word(&event.outcome));
+        self.detail.clone_from(&event.detail);
+        self.ended.clone_from(&event.ts);
+        self.skipped_count = event.skipped_count.max(u32::try_from(event.skipped.len()).unwrap_or(u32::MAX));
+        self.skipped.clone_from(&event.skipped);
+    }
+}
+
+/// How every node stands that the feed named.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nodes {
+    /// By node id.
+    pub by_id: BTreeMap<String, NodeNow>,
+    leg: u32,
+    /// Whether the leg at hand has ended.
+    closed: bool,
+}
+
+/// How one node stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeNow {
+    /// What it is doing.
+    pub state: NodeState,
+    /// The leg of its last event, from 1.
+    pub leg: u32,
+    /// When it got into this state, as written.
+    pub since: String,
+    /// Retries so far.
+    pub retries: u32,
+    /// The feedback round, 0 outside a loop.
+    pub round: u32,
+    /// The session of the attempt at hand.
+    pub session_id: String,
+    /// What it cost over all legs.
+    pub cost: Cost,
+    /// What it cost in its last leg.
+    pub leg_cost: Cost,
+    /// Tokens over all legs.
+    pub usage: Usage,
+    /// Tokens of its last leg.
+    pub leg_usage: Usage,
+    /// Its last terminal event, and the leg of that.
+    pub terminal: Option<(u32, Box<Event>)>,
+    /// The round of each of its terminal events and firings, and the duration of the former: which records of it the
+    /// feed accounts for.
+    pub ends: Vec<(u32, Option<i64>)>,
+    /// Attempts begun, over all legs and rounds.
+    pub attempts: u32,
+    /// The round that its feedback arc fired last, until it settles.
+    pub fired: Option<u32>,
+    /// Attempts that a leg which never closed had under way: nobody knows what they cost.
+    pub cut_off: u32,
+}
+
+/// What a node is doing, as far as the feed tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeState {
+    /// Nothing: it was named, but no leg that is still on ran it.
+    #[default]
+    Idle,
+    /// An attempt is under way.
+    Running,
+    /// A gate waits for a person.
+    Waiting,
+    /// It passed.
+    Passed,
+    /// It failed for good.
+    Failed,
+}
+
+impl Nodes {
+    /// Takes the next event.
+    pub fn take(&mut self, event: &Event) {
+        self.closed |= event.event == EventKind::RunFinished;
+        if event.event == EventKind::RunStarted && event.phase.is_empty() {
+            self.next_leg();
+        }
+        for held in &event.held {
+            let now = self.by_id.entry(held.node.clone()).or_default();
+            now.charge(held.charge(), held.usage);
+            // Charged now, if as unknown.
+            now.cut_off = 0;
+        }
+        let state = match event.event {
+            EventKind::NodeStarted | EventKind::NodeRetried => Some(NodeState::Running),
+            EventKind::NodePassed => Some(NodeState::Passed),
+            EventKind::NodeFailed => Some(NodeState::Failed),
+            EventKind::GatePaused => Some(NodeState::Waiting),
+            _ => None,
+        };
+        if !event.node_id.is_empty() {
+            self.of(event).take(state, event);
+        }
+    }
+
+    /// Counts what a leg that ended without closing had under way; for a run that nobody writes to any more.
+    pub fn end(&mut self) {
+        self.next_leg();
+    }
+
+    /// What the nodes of the last leg are, in id order.
+    pub fn of_last_leg(&self) -> impl Iterator<Item = (&String, &NodeNow)> {
+        self.by_id.iter().filter(|(_, now)| now.leg == self.leg)
+    }
+
+    /// A node that an earlier leg left running is not running, whatever the new leg does.
+    fn next_leg(&mut self) {
+        self.leg += 1;
+        for now in self.by_id.values_mut().filter(|now| now.state == NodeState::Running) {
+            now.state = NodeState::Idle;
+            now.cut_off += u32::from(!self.closed);
+        }
+        self.closed = false;
+    }
+
+    fn of(&mut self, event: &Event) -> &mut NodeNow {
+        let now = self.by_id.entry(event.node_id.clone()).or_default();
+        if now.leg != self.leg {
+            now.leg = self.leg;
+            now.leg_cost = Cost::ZERO;
+            now.leg_usage = Usage::default();
+        }
+        now
+    }
+}
+
+impl NodeNow {
+    fn take(&mut self, state: Option<NodeState>, event: &Event) {
+        self.charge(event.charge(), event.usage);
+        let Some(state) = state else { return };
+        if self.state != state || event.event == EventKind::NodeStarted {
+            self.since.clone_from(&event.ts);
+        }
+        self.state = state;
+        match event.event {
+            EventKind::NodeRetried if event.retries == 0 => {
+                self.fired = Some(event.round);
+                self.ends.push((event.round, None));
+            }
+            EventKind::NodeStarted | EventKind::NodeRetried => self.attempts += 1,
+            _ => {}
+        }
+        self.retries = event.retries;
+        self.round = event.round;
+        self.session_id.clone_from(&event.session_id);
+        if matches!(state, NodeState::Passed | NodeState::Failed) {
+            self.terminal = Some((self.leg, Box::new(event.clone())));
+            self.ends.push((event.round, Some(event.duration)));
+            self.fired = None;
+        }
+    }
+
+    fn charge(&mut self, charge: Cost, usage: Usage) {
+        self.cost += charge;
+        self.leg_cost += charge;
+        self.usage = self.usage + usage;
+        self.leg_usage = self.leg_usage + usage;
+    }
+
+    /// Whether one of its terminal events or firings is what `record` was made of.
+    pub fn accounts_for(&self, record: &Record) -> bool {
+        self.ends.contains(&(record.round, record.is_settled().then_some(record.duration)))
+    }
+
+    /// The marker of a loop under way, the costs of all legs in it.
+    pub fn marker(&self) -> Option<Record> {
+        let mut marker =
+            Record { verdict: Verdict::Marker, round: self.fired?, usage: self.usage, ..Record::default() };
+        marker.set_cost(self.cost);
+        Some(marker)
+    }
+
+    /// The record that the last terminal event stands for, the costs of all legs in it.
+    pub fn record(&self) -> Option<Record> {
+        let (_, event) = self.terminal.as_ref()?;
+        let mut record = Record {
+            verdict: if event.event == EventKind::NodePassed { Verdict::Pass } else { Verdict::Fail },
+            session_id: event.session_id.clone(),
+            usage: self.usage,
+            budget_usd: event.budget_usd,
+            duration: event.duration,
+            artifact_path: event.artifact_path.clone(),
+            detail: event.detail.clone(),
+            round: event.round,
+            judged: event.judged,
+            provenance: event.provenance,
+            cause: event.cause,
+            leaky: event.leaky,
+            retries: event.retries,
+            ..Record::default()
+        };
+        record.set_cost(self.cost);
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::money::Money;
+
+    fn events(lines: &str) -> Vec<Event> {
+        lines.lines().map(|line| serde_json::from_str(line.trim()).expect(line)).collect()
+    }
+
+    fn legs(lines: &str) -> Legs {
+        let mut legs = Legs::default();
+        events(lines).iter().for_each(|event| legs.take(event));
+        legs
+    }
+
+    fn nodes(lines: &str) -> Nodes {
+        let mut nodes = Nodes::default();
+        events(lines).iter().for_each(|event| nodes.take(event));
+        nodes
+    }
+
+    fn usd(amount: f64) -> Cost {
+        Cost::known(Money::from_usd(amount).expect("a price"))
+    }
+
+    #[test]
+    fn a_planned_run_is_one_leg_with_two_opens() {
+        let planning = legs(r#"{"event":"run_started","phase":"planning","ts":"t0"}"#);
+        assert!(planning.open && planning.planning && planning.spoken);
+        let committed = legs(
+            r#"{"event":"run_started","phase":"planning","ts":"t0"}
+               {"event":"run_started","ts":"t1","cost_usd":0.25}
+               {"event":"run_finished","outcome":"passed","ts":"t2"}"#,
+        );
+        assert_eq!((committed.count, committed.open, committed.outcome), (1, false, Some(Outcome::Passed)));
+        assert_eq!((committed.started.as_str(), committed.ended.as_str()), ("t0", "t2"));
+        assert_eq!(committed.cost, usd(0.25));
+    }
+
+    #[test]
+    fn a_close_without_an_open_is_no_leg() {
+        let damaged = legs(r#"{"event":"run_finished","outcome":"passed"}"#);
+        assert_eq!(damaged, Legs::default());
+    }
+
+    #[test]
+    fn f1_the_charges_of_retries_are_summed_and_unknown_ones_stay_unknown() {
+        let text = r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"x"}
+            {"event":"node_retried","node_id":"x","retries":1,"cost_usd":0.01}
+            {"event":"node_retried","node_id":"x","retries":2,"cost_unknown":true}
+            {"event":"node_passed","node_id":"x","retries":2,"cost_usd":0.02,"duration":5}"#;
+        assert_eq!(legs(text).cost, usd(0.03) + Cost::UNKNOWN);
+        let record = nodes(text).by_id["x"].record().expect("settled");
+        assert_eq!((record.cost(), record.duration), (usd(0.03) + Cost::UNKNOWN, 5));
+    }
+
+    #[test]
+    fn a_later_leg_ends_what_an_earlier_one_left_running_and_keeps_its_spend() {
+        let nodes = nodes(
+            r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"a"}
+            {"event":"node_started","node_id":"b","ts":"t1"}
+            {"event":"node_failed","node_id":"b","cost_usd":0.01}
+            {"event":"run_started"}
+            {"event":"node_started","node_id":"b","ts":"t2"}
+            {"event":"node_passed","node_id":"b","cost_usd":0.02}
+            {"event":"gate_paused","node_id":"g"}"#,
+        );
+        assert_eq!(nodes.by_id["a"].state, NodeState::Idle);
+        assert_eq!(nodes.by_id["g"].state, NodeState::Waiting);
+        let b = &nodes.by_id["b"];
+        assert_eq!((b.state, b.cost, b.leg_cost), (NodeState::Passed, usd(0.03), usd(0.02)));
+        assert_eq!(nodes.of_last_leg().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["b", "g"]);
+    }
+}

@@ -1,0 +1,372 @@
+//! Reads `state.json`: whole, or only what a listing shows (RUN-FEED "the snapshot", PERF P7).
+//!
+//! The schema must be exactly ours; unknown keys are ignored. A [`Brief`] is made in one pass that counts nodes
+//! and sums records without keeping any of them, and skips the graph's prompts. Checks no graph, writes nothing.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::record::event::Skipped;
+use crate::record::snapshot::{GateState, SCHEMA};
+use crate::record::status::Completion;
+use crate::record::stream::open_regular;
+use crate::record::{Record, RunDir, Snapshot, Usage, Verdict};
+use crate::text::money::{Cost, Money};
+
+/// Why a snapshot could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// There is none. That is a fact about the run, not damage.
+    #[error("{}: no such file", path.display())]
+    Missing {
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// The file is there, and reading it failed.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The snapshot.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is empty, as a full disk leaves one.
+    #[error("{}: the file is empty", path.display())]
+    Empty {
+        /// The snapshot.
+        path: PathBuf,
+    },
+    /// The file is no snapshot.
+    #[error("{}:{}:{}: not a run snapshot: {source}", path.display(), source.line(), source.column())]
+    Malformed {
+        /// The snapshot.
+        path: PathBuf,
+        /// What the decoder said.
+        source: serde_json::Error,
+    },
+    /// Another program wrote it, an older or a newer one.
+    #[error(
+        "{}: snapshot schema {found} is not the one that this omg reads ({SCHEMA})",
+        path.display()
+    )]
+    Schema {
+        /// The snapshot.
+        path: PathBuf,
+        /// The number that it carries.
+        found: i64,
+    },
+}
+
+impl Snapshot {
+    /// Reads the snapshot of the run in `dir`.
+    pub fn read(dir: &RunDir) -> Result<Snapshot, SnapshotError> {
+        read(&dir.snapshot(), |snapshot: &Snapshot| i64::from(snapshot.schema))
+    }
+}
+
+/// What a listing shows of a snapshot.
+#[derive(Debug, Deserialize)]
+pub struct Brief {
+    schema: i64,
+    /// `claude`, `codex` or `rehearsal`; empty means `claude`.
+    #[serde(default)]
+    pub runtime: String,
+    #[serde(default)]
+    planning_cost_usd: f64,
+    #[serde(default)]
+    planning_cost_unknown: bool,
+    #[serde(default)]
+    planning_usage: Usage,
+    /// The graph.
+    pub graph: GraphBrief,
+    /// Where gates stand.
+    #[serde(default)]
+    pub gate: GateState,
+    /// The nodes that never ran.
+    #[serde(default)]
+    pub skipped: Vec<Skipped>,
+    #[serde(default)]
+    nodes: Tally,
+}
+
+impl Brief {
+    /// Reads what a listing needs of the run in `dir`.
+    pub fn read(dir: &RunDir) -> Result<Brief, SnapshotError> {
+        read(&dir.snapshot(), |brief: &Brief| brief.schema)
+    }
+
+    /// What a listing needs of a snapshot that was read whole.
+    pub fn of(snapshot: &Snapshot) -> Result<Brief, serde_json::Error> {
+        let mut tally = Tally::default();
+        snapshot.nodes.values().for_each(|record| tally.take(record));
+        Ok(Brief {
+            schema: i64::from(snapshot.schema),
+            runtime: snapshot.runtime.clone(),
+            planning_cost_usd: snapshot.planning_cost_usd,
+            planning_cost_unknown: snapshot.planning_cost_unknown,
+            planning_usage: snapshot.planning_usage,
+            graph: serde_json::from_str(snapshot.graph.get())?,
+            gate: snapshot.gate.clone(),
+            skipped: snapshot.skipped.clone(),
+            nodes: tally,
+        })
+    }
+
+    /// How far the run came.
+    pub fn completion(&self) -> Completion {
+        Completion { completed: self.nodes.passed, total: self.graph.nodes }
+    }
+
+    /// What planning cost.
+    pub fn planning(&self) -> Cost {
+        planning(self.planning_cost_usd, self.planning_cost_unknown)
+    }
+
+    /// What the run cost, by its records.
+    pub fn cost(&self) -> Cost {
+        self.planning() + self.nodes.cost
+    }
+
+    /// Its tokens, by its records.
+    pub fn usage(&self) -> Usage {
+        self.planning_usage + self.nodes.usage
+    }
+}
+
+/// A [`Brief`] as the index of a listing keeps it: the sums, and not what they are sums of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct KeptBrief {
+    runtime: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    planning_cost_usd: f64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    planning_cost_unknown: bool,
+    #[serde(skip_serializing_if = "Usage::is_zero")]
+    planning_usage: Usage,
+    graph: String,
+    nodes: usize,
+    #[serde(skip_serializing_if = "is_nowhere")]
+    gate: GateState,
+    passed: usize,
+    cost: Cost,
+    #[serde(skip_serializing_if = "Usage::is_zero")]
+    usage: Usage,
+}
+
+impl From<&Brief> for KeptBrief {
+    fn from(brief: &Brief) -> Self {
+        KeptBrief {
+            runtime: brief.runtime.clone(),
+            planning_cost_usd: brief.planning_cost_usd,
+            planning_cost_unknown: brief.planning_cost_unknown,
+            planning_usage: brief.planning_usage,
+            graph: brief.graph.name.clone(),
+            nodes: brief.graph.nodes,
+            gate: brief.gate.clone(),
+            passed: brief.nodes.passed,
+            cost: brief.nodes.cost,
+            usage: brief.nodes.usage,
+        }
+    }
+}
+
+impl From<KeptBrief> for Brief {
+    fn from(kept: KeptBrief) -> Self {
+        Brief {
+            schema: i64::from(SCHEMA),
+            runtime: kept.runtime,
+            planning_cost_usd: kept.planning_cost_usd,
+            planning_cost_unknown: kept.planning_cost_unknown,
+            planning_usage: kept.planning_usage,
+            graph: GraphBrief { name: kept.graph, nodes: kept.nodes },
+            gate: kept.gate,
+            skipped: Vec::new(),
+            nodes: Tally { passed: kept.passed, cost: kept.cost, usage: kept.usage },
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &f64) -> bool {
+    *n == 0.0
+}
+
+fn is_nowhere(gate: &GateState) -> bool {
+    *gate == GateState::default()
+}
+
+/// A graph's name and size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GraphBrief {
+    /// Its name, possibly empty.
+    pub name: String,
+    /// How many nodes it has.
+    #[serde(deserialize_with = "count")]
+    pub nodes: usize,
+}
+
+fn planning(usd: f64, unknown: bool) -> Cost {
+    Cost { known: Money::from_usd(usd).unwrap_or(Money::ZERO), unknown: u32::from(unknown) }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(path: &Path, schema: impl Fn(&T) -> i64) -> Result<T, SnapshotError> {
+    let bytes = bytes(path)?;
+    let other = |found| SnapshotError::Schema { path: path.to_path_buf(), found };
+    match serde_json::from_slice::<T>(&bytes) {
+        Ok(value) if schema(&value) == i64::from(SCHEMA) => Ok(value),
+        Ok(value) => Err(other(schema(&value))),
+        // Another schema may have other shapes; its number is the better answer than the first that did not fit.
+        Err(source) => Err(match serde_json::from_slice::<SchemaOnly>(&bytes) {
+            Ok(SchemaOnly { schema }) if schema != i64::from(SCHEMA) => other(schema),
+            _ => SnapshotError::Malformed { path: path.to_path_buf(), source },
+        }),
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, SnapshotError> {
+    let unreadable = |source| SnapshotError::Unreadable { path: path.to_path_buf(), source };
+    let Some(mut file) = open_regular(path).map_err(unreadable)? else {
+        return Err(SnapshotError::Missing { path: path.to_path_buf() });
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.is_empty() {
+        return Err(SnapshotError::Empty { path: path.to_path_buf() });
+    }
+    Ok(bytes)
+}
+
+#[derive(Deserialize)]
+struct SchemaOnly {
+    schema: i64,
+}
+
+/// Sums over the records of a snapshot.
+#[derive(Debug, Default)]
+struct Tally {
+    passed: usize,
+    cost: Cost,
+    usage: Usage,
+}
+
+impl Tally {
+    fn take(&mut self, record: &Record) {
+        self.passed += usize::from(record.verdict == Verdict::Pass);
+        self.cost += record.cost();
+        self.usage = self.usage + record.usage;
+    }
+}
+
+impl<'de> Deserialize<'de> for Tally {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Tally::default())
+    }
+}
+
+impl<'de> Visitor<'de> for Tally {
+    type Value = Tally;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("records by node id")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Tally, A::Error> {
+        while let Some((IgnoredAny, record)) = map.next_entry::<IgnoredAny, Record>()? {
+            self.take(&record);
+        }
+        Ok(self)
+    }
+}
+
+/// Counts the elements of a list without looking at one.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    struct Count;
+    impl<'de> Visitor<'de> for Count {
+        type Value = usize;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of nodes")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<usize, A::Error> {
+            let mut count = 0;
+            while seq.next_element::<IgnoredAny>()?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        }
+
+        fn visit_unit<E>(self) -> Result<usize, E> {
+            Ok(0)
+        }
+    }
+    deserializer.deserialize_any(Count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"{"schema":3,"run_id":"1","planning_cost_usd":0.5,"tea":{"lumps":[1]},
+        "graph":{"name":"g","nodes":[{"id":"a","prompt":"long"},{"id":"b"}]},
+        "nodes":{"a":{"verdict":"PASS","session_id":"","cost_usd":0.01,"duration":1,"artifact_path":"","x":1},
+                 "b":{"verdict":"","session_id":"","cost_usd":0.02,"cost_unknown":true,"duration":1,"artifact_path":""}},
+        "gate":{}}"#;
+
+    fn with(state: &str) -> (tempfile::TempDir, RunDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("state.json"), state).expect("written");
+        let dir = RunDir::new(folder.path().to_path_buf());
+        (folder, dir)
+    }
+
+    #[test]
+    fn a_brief_counts_and_sums_without_the_model() {
+        let (_folder, dir) = with(WHOLE);
+        let brief = Brief::read(&dir).expect("read");
+        assert_eq!(brief.graph, GraphBrief { name: "g".into(), nodes: 2 });
+        assert_eq!(brief.completion(), Completion { completed: 1, total: 2 });
+        assert_eq!(brief.cost().to_string(), "≥ $0.5300 (1 unknown)");
+        let snapshot = Snapshot::read(&dir).expect("read");
+        let same = Brief::of(&snapshot).expect("a graph");
+        assert_eq!(
+            (same.completion(), same.cost(), &same.graph),
+            (brief.completion(), brief.cost(), &brief.graph)
+        );
+    }
+
+    #[test]
+    fn d8_each_kind_of_damage_says_what_it_is() {
+        for (state, says) in [
+            ("", "the file is empty"),
+            (&WHOLE[..90], "state.json:2:20: not a run snapshot"),
+            ("[3]", "not a run snapshot"),
+            ("{}", "not a run snapshot"),
+            (r#"{"schema":99,"graph":7}"#, "schema 99"),
+            (&WHOLE.replace("\"schema\":3", "\"schema\":2"), "schema 2"),
+        ] {
+            let (_folder, dir) = with(state);
+            for error in [
+                Snapshot::read(&dir).expect_err(state).to_string(),
+                Brief::read(&dir).expect_err(state).to_string(),
+            ] {
+                assert!(error.contains(says) && error.contains("state.json"), "{state:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_snapshot_is_told_from_one_that_cannot_be_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = RunDir::new(folder.path().to_path_buf());
+        assert!(matches!(Snapshot::read(&dir), Err(SnapshotError::Missing { .. })));
+        std::fs::create_dir(dir.snapshot()).expect("a folder in its place");
+        assert!(matches!(Snapshot::read(&dir), Err(SnapshotError::Unreadable { .. })));
+    }
+}
