@@ -9,4 +9,5 @@ pub mod graph;
 pub mod lint;
 pub mod load;
 
+pub mod node;
 pub mod record;

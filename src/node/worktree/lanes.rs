@@ -1,0 +1,393 @@
+//! Makes a lane, or adopts the one that an earlier leg left (FACTS 11).
+//!
+//! Git is asked one question at a time. A lane's own lock is held while it is set up, so that a slow set-up keeps no
+//! other lane waiting. What has to be known of a lane when it goes lies beside git's own notes on it, in the
+//! repository's `worktrees/<id>/omg-lane`, and so lives exactly as long as the lane.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use crate::graph::Cause;
+use crate::node::judge::Fault;
+use crate::node::worktree::git::{CHECKOUT, Call, Git, GitError};
+use crate::node::worktree::{Lanes, keep, leftovers, tidy};
+use crate::text::sanitize::lead_detail;
+
+/// What a lane began with: its commit, then the stashes that were there before it.
+const STATE: &str = "omg-lane";
+
+/// Says that a lane was being taken away, everything in it kept.
+pub(super) const GOING: &str = "omg-going";
+
+/// Why there is no lane.
+#[derive(Debug, thiserror::Error)]
+pub enum LaneError {
+    /// Git said no.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// Something else lies where the lane belongs.
+    #[error("{} is not a worktree of this repository, and is left alone; move it away to let the lane be made", .0.display())]
+    Foreign(PathBuf),
+    /// The system said no.
+    #[error("cannot {what} {}: {source}", path.display())]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// The lanes of one leg.
+#[derive(Debug)]
+pub struct GitLanes {
+    pub(super) git: Git,
+    /// The directory that the run was started in.
+    pub(super) base: PathBuf,
+    /// The directory that lanes lie in.
+    pub(super) root: PathBuf,
+    /// The run's id.
+    pub(super) run: String,
+    held: Mutex<BTreeMap<String, Slot>>,
+    one_at_a_time: Mutex<()>,
+}
+
+type Slot = Arc<Mutex<Option<Lane>>>;
+
+/// A lane that nodes run in.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    /// Git's own notes on the worktree.
+    pub(super) admin: PathBuf,
+    /// Whether its branch was there before this leg.
+    pub(super) adopted: bool,
+    /// Whether its directory was made by this leg.
+    pub(super) fresh: bool,
+    /// What it began with.
+    pub(super) began: Began,
+}
+
+/// What a lane began with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Began {
+    /// The commit, empty when nobody knows.
+    pub(super) commit: String,
+    /// The stashes of the repository.
+    pub(super) stashes: Vec<String>,
+    /// When, by the clock of the repository's own disk.
+    pub(super) since: Option<SystemTime>,
+}
+
+impl GitLanes {
+    /// The lanes of `run` below `root`, of the repository that `base` lies in.
+    pub fn new(git: Git, base: &Path, root: PathBuf, run: &str) -> Self {
+        GitLanes {
+            git,
+            base: base.to_path_buf(),
+            root,
+            run: run.to_owned(),
+            held: Mutex::default(),
+            one_at_a_time: Mutex::default(),
+        }
+    }
+
+    /// Takes away every lane that was entered, and loses nothing; returns what a person should know of, a line each.
+    /// For the end of a leg, when nothing runs in a lane any more.
+    pub fn tidy(&self) -> Vec<String> {
+        let held = std::mem::take(&mut *lock(&self.held));
+        let mut lanes: Vec<Lane> = held.into_values().filter_map(|slot| lock(&slot).take()).collect();
+        lanes.extend(self.left_over(&lanes));
+        let notes = tidy::tidy(self, &lanes);
+        // Stays when a lane stays.
+        fs::remove_dir(&self.root).ok();
+        notes
+    }
+
+    /// Lanes of a leg that died, which no node of this one asked for.
+    fn left_over(&self, entered: &[Lane]) -> Vec<Lane> {
+        let mut names: Vec<String> = fs::read_dir(&self.root)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| !entered.iter().any(|lane| lane.name == *name))
+            .collect();
+        names.sort();
+        let adopt = |name: &String| {
+            let path = self.root.join(name);
+            let is_own = self.is_own(&path).unwrap_or(false);
+            let admin = self.admin(&path).ok().filter(|_| is_own)?;
+            (!is_half_made(&admin)).then(|| adopted(name, path, admin))
+        };
+        names.iter().filter_map(adopt).collect()
+    }
+
+    pub(super) fn branch(&self, name: &str) -> String {
+        format!("omg/{}/{name}", self.run)
+    }
+
+    /// The repository's own directory, which all its worktrees share.
+    pub(super) fn common(&self, dir: &Path) -> Result<PathBuf, GitError> {
+        self.git.path(dir, ["rev-parse", "--git-common-dir"])
+    }
+
+    fn provide(&self, name: &str) -> Result<Lane, LaneError> {
+        let path = self.root.join(name);
+        self.clear_half_made(&path)?;
+        if path.symlink_metadata().is_ok() {
+            self.come_back(&path)?;
+            if !self.is_own(&path)? && !self.is_repaired(&path)? {
+                return Err(LaneError::Foreign(path));
+            }
+            let admin = self.admin(&path)?;
+            return Ok(adopted(name, path, admin));
+        }
+        self.forget(name, &path)?;
+        self.make(name, path)
+    }
+
+    fn make(&self, name: &str, path: PathBuf) -> Result<Lane, LaneError> {
+        let made = DirBuilder::new().mode(0o700).recursive(true).create(&self.root);
+        made.map_err(|source| LaneError::System { what: "make", path: self.root.clone(), source })?;
+        let branch = self.branch(name);
+        // A git that was killed leaves its lock, and nobody but this run's lanes, one at a time, writes this branch.
+        fs::remove_file(self.common(&self.base)?.join(format!("refs/heads/{branch}.lock"))).ok();
+        let adopted = self.git.commit(&self.base, &format!("refs/heads/{branch}"))?.is_some();
+        let stashes = keep::stashes(&self.git, &self.base)?;
+        let add = if adopted {
+            self.call_with(["worktree", "add"], &path, &[&branch])
+        } else {
+            self.call_with(["worktree", "add"], &path, &["-b", &branch, "HEAD"])
+        };
+        if let Err(error) = add {
+            // A checkout that was cut short, or that a hook spoke against, is no lane.
+            self.call(["worktree", "remove", "--force", "--force"], &path).ok();
+            if !adopted {
+                self.git.run(Call::new(&self.base, ["branch", "-D", "--", &branch])).ok();
+            }
+            return Err(error.into());
+        }
+        let admin = self.admin(&path)?;
+        let commit = self.git.commit(&path, "HEAD")?.unwrap_or_default();
+        write_state(&admin, &commit, &stashes)?;
+        let began = read_state(&admin).unwrap_or_default();
+        Ok(Lane { name: name.to_owned(), path, admin, adopted, fresh: true, began })
+    }
+
+    /// What a `worktree add` that died with its engine left, at whatever point: an empty directory, or one that git has
+    /// on its list and may not find its way through yet.
+    fn clear_half_made(&self, path: &Path) -> Result<(), LaneError> {
+        // Takes away nothing but an empty directory.
+        fs::remove_dir(path).ok();
+        let admin = registration(&self.common(&self.base)?, path);
+        let Some(admin) = admin.filter(|admin| is_half_made(admin)) else { return Ok(()) };
+        if self.call(["worktree", "remove", "--force", "--force"], path).is_ok() {
+            return Ok(());
+        }
+        for half in [path, &admin] {
+            let removed = fs::remove_dir_all(half);
+            removed.or_else(|source| match source.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(LaneError::System { what: "remove", path: half.to_path_buf(), source }),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A lane whose directory was deleted by hand is still on git's list, and its branch counts as taken. What its
+    /// notes alone hold is kept before they go.
+    fn forget(&self, name: &str, path: &Path) -> Result<(), LaneError> {
+        let common = self.common(&self.base)?;
+        let Some(admin) = registration(&common, path) else { return Ok(()) };
+        let lost = keep::Lost {
+            git: &self.git,
+            repo: &self.base,
+            common: &common,
+            admin: &admin,
+            began: &read_state(&admin).unwrap_or_default(),
+            branch: &self.branch(name),
+            refs: &keep::refs(&self.run, name),
+        };
+        lost.keep()?;
+        Ok(self.call(["worktree", "remove", "--force"], path)?)
+    }
+
+    /// Whether the directory at `path` is a worktree of this run's repository, and its top.
+    pub(super) fn is_own(&self, path: &Path) -> Result<bool, LaneError> {
+        let is_real = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        if !is_real || !path.join(".git").is_file() {
+            return Ok(false);
+        }
+        let top = match self.git.path(path, ["rev-parse", "--show-toplevel"]) {
+            Ok(top) => top,
+            Err(GitError::Refused { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let here = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        Ok(top == here && self.common(path)? == self.common(&self.base)?)
+    }
+
+    /// A lane that was half taken away when its engine died gets back what went: it was clean, git has all of it.
+    fn come_back(&self, path: &Path) -> Result<(), LaneError> {
+        let Some(admin) = registration(&self.common(&self.base)?, path) else { return Ok(()) };
+        if !admin.join(GOING).exists() || !path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return Ok(());
+        }
+        let link = path.join(".git");
+        if !link.exists() {
+            let text = format!("gitdir: {}\n", admin.display());
+            fs::write(&link, text).map_err(|source| LaneError::System {
+                what: "write",
+                path: link,
+                source,
+            })?;
+        }
+        leftovers::forget_set_up(&admin);
+        self.git.run(Call::new(path, ["checkout-index", "--all", "--quiet"]).within(CHECKOUT)).ok();
+        fs::remove_file(admin.join(GOING)).ok();
+        Ok(())
+    }
+
+    /// A worktree whose repository was moved has lost its way back; git can find it again.
+    fn is_repaired(&self, path: &Path) -> Result<bool, LaneError> {
+        if !path.join(".git").is_file() || registration(&self.common(&self.base)?, path).is_none() {
+            return Ok(false);
+        }
+        self.call(["worktree", "repair"], path).ok();
+        self.is_own(path)
+    }
+
+    fn admin(&self, path: &Path) -> Result<PathBuf, LaneError> {
+        Ok(self.git.path(path, ["rev-parse", "--absolute-git-dir"])?)
+    }
+
+    fn set_up(&self, lane: &Lane, set_up: &mut dyn FnMut(&Path) -> Result<(), Fault>) -> Result<(), Fault> {
+        let fault = |error: LaneError| refused(&lane.name, &error);
+        // What an earlier leg left is work, whatever the set-up adds to it.
+        let before = match lane.fresh {
+            true => HashSet::new(),
+            false => leftovers::others(&self.git, &lane.path).map_err(|error| fault(error.into()))?,
+        };
+        let done = set_up(&lane.path);
+        let _one = lock(&self.one_at_a_time);
+        if done.is_err() && lane.fresh {
+            self.discard(lane);
+        }
+        done?;
+        leftovers::remember_set_up(&self.git, lane, &before).map_err(fault)
+    }
+
+    /// Removes a lane that could not be set up, so that the next leg sets it up again.
+    fn discard(&self, lane: &Lane) {
+        let removed = self.call(["worktree", "remove", "--force", "--force"], &lane.path);
+        if removed.is_ok() && !lane.adopted {
+            let branch = self.branch(&lane.name);
+            let at = self.git.commit(&self.base, &format!("refs/heads/{branch}"));
+            if at.is_ok_and(|at| at.as_deref() == Some(lane.began.commit.as_str())) {
+                self.git.run(Call::new(&self.base, ["branch", "-D", "--", &branch])).ok();
+            }
+        }
+        fs::remove_dir(&self.root).ok();
+    }
+
+    /// Calls git with a path, the call of one that may take as long as a checkout.
+    pub(super) fn call<const N: usize>(&self, words: [&str; N], path: &Path) -> Result<(), GitError> {
+        self.call_with(words, path, &[])
+    }
+
+    fn call_with<const N: usize>(
+        &self,
+        words: [&str; N],
+        path: &Path,
+        more: &[&str],
+    ) -> Result<(), GitError> {
+        let words = words.iter().map(AsRef::as_ref).chain([path.as_os_str()]);
+        let call = Call::new(&self.base, words.chain(more.iter().map(AsRef::as_ref)));
+        self.git.run(call.within(CHECKOUT)).map(drop)
+    }
+}
+
+impl Lanes for GitLanes {
+    fn enter(
+        &self,
+        name: &str,
+        set_up: &mut dyn FnMut(&Path) -> Result<(), Fault>,
+    ) -> Result<PathBuf, Fault> {
+        let slot = Arc::clone(lock(&self.held).entry(name.to_owned()).or_default());
+        let mut held = lock(&slot);
+        if let Some(lane) = &*held {
+            return Ok(lane.path.clone());
+        }
+        let lane = {
+            let _one = lock(&self.one_at_a_time);
+            self.provide(name).map_err(|error| refused(name, &error))?
+        };
+        if !leftovers::is_set_up(&lane.admin) {
+            self.set_up(&lane, set_up)?;
+        }
+        Ok(held.insert(lane).path.clone())
+    }
+}
+
+/// A lane whose directory an earlier leg left.
+fn adopted(name: &str, path: PathBuf, admin: PathBuf) -> Lane {
+    let began = read_state(&admin).unwrap_or_default();
+    Lane { name: name.to_owned(), path, admin, adopted: true, fresh: false, began }
+}
+
+fn refused(name: &str, error: &LaneError) -> Fault {
+    let lead = format!("worktree \"{name}\": ");
+    Fault::ending(Cause::Setup, lead_detail(&lead, &error.to_string()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Git's notes on the worktree at `path`, if it has any.
+pub(super) fn registration(common: &Path, path: &Path) -> Option<PathBuf> {
+    let wanted = resolved(path);
+    let is_it = |admin: &PathBuf| {
+        let Ok(text) = fs::read_to_string(admin.join("gitdir")) else { return false };
+        // A relative link is relative to the notes.
+        let link = admin.join(text.trim_end_matches('\n'));
+        link.parent().is_some_and(|place| place == path || resolved(place) == wanted)
+    };
+    let entries = fs::read_dir(common.join("worktrees")).ok()?.flatten();
+    entries.map(|entry| entry.path()).find(is_it)
+}
+
+/// A path of which only the last part may be gone.
+fn resolved(path: &Path) -> PathBuf {
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    parent.zip(path.file_name()).map_or_else(|| path.to_path_buf(), |(parent, name)| parent.join(name))
+}
+
+/// A checkout that died with its engine holds no work: git still has it locked, and no node was let in.
+fn is_half_made(admin: &Path) -> bool {
+    let is_locked = fs::read_to_string(admin.join("locked")).is_ok_and(|why| why.starts_with("initializing"));
+    is_locked && !admin.join(STATE).exists()
+}
+
+fn write_state(admin: &Path, commit: &str, stashes: &[String]) -> Result<(), LaneError> {
+    let path = admin.join(STATE);
+    let lines = std::iter::once(commit).chain(stashes.iter().map(String::as_str));
+    let text: String = lines.flat_map(|sha| [sha, "\n"]).collect();
+    fs::write(&path, text).map_err(|source| LaneError::System { what: "write", path, source })
+}
+
+fn read_state(admin: &Path) -> Option<Began> {
+    let path = admin.join(STATE);
+    let text = fs::read_to_string(&path).ok()?;
+    let since = fs::metadata(&path).and_then(|about| about.modified()).ok();
+    let mut lines = text.lines().map(str::to_owned);
+    Some(Began { commit: lines.next()?, stashes: lines.collect(), since })
+}

@@ -1,0 +1,359 @@
+//! Lists what was kept of a run's worktrees and gives it back: into a directory, or as branches.
+//!
+//! Asks the repository and the directory of the lanes alone, and changes neither but for the branches asked for.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::node::worktree::git::{CHECKOUT, Call, Git, GitError, paths};
+use crate::text::lossy::lossy;
+
+/// Why something could not be given back.
+#[derive(Debug, thiserror::Error)]
+pub enum SalvageError {
+    /// Git said no.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The directory holds something already.
+    #[error("{} is not empty", .0.display())]
+    Occupied(PathBuf),
+    /// The system said no.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// What a thing is that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A worktree that stayed.
+    Directory,
+    /// A lane's branch.
+    Branch,
+    /// Commits on no branch.
+    Commits,
+    /// A stash.
+    Stash,
+    /// Files that git does not look after.
+    Files,
+    /// Contents that were staged and not committed.
+    Staged,
+}
+
+impl Kind {
+    /// The word on screens.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Directory => "directory",
+            Kind::Branch => "branch",
+            Kind::Commits => "commits",
+            Kind::Stash => "stash",
+            Kind::Files => "files",
+            Kind::Staged => "staged",
+        }
+    }
+
+    fn of_ref(last: &str) -> Self {
+        match last.split('-').next() {
+            Some("stash") => Kind::Stash,
+            Some("files") => Kind::Files,
+            Some("staged") => Kind::Staged,
+            _ => Kind::Commits,
+        }
+    }
+}
+
+/// A thing that was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// The lane; empty for what was written in some lane.
+    pub lane: String,
+    /// What it is.
+    pub kind: Kind,
+    /// The ref, the branch or the path.
+    pub name: String,
+    /// The commit; empty for a directory.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub commit: String,
+    /// Its first line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// Files that it adds or changes.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Item {
+    /// The last part of its name, for a directory or a branch of its own.
+    pub fn short(&self) -> &str {
+        match self.kind {
+            Kind::Directory | Kind::Branch => self.kind.word(),
+            _ => self.name.rsplit('/').next().unwrap_or(&self.name),
+        }
+    }
+
+    fn lane_or_none(&self) -> &str {
+        if self.lane.is_empty() { "_written" } else { &self.lane }
+    }
+}
+
+/// What was kept of one run.
+#[derive(Debug)]
+pub struct Salvage<'a> {
+    /// Git.
+    pub git: &'a Git,
+    /// The directory that the run was started in.
+    pub base: &'a Path,
+    /// The directory of its lanes.
+    pub lanes: &'a Path,
+    /// Its id.
+    pub run: &'a str,
+}
+
+impl Salvage<'_> {
+    /// Everything, by lane.
+    ///
+    /// # Errors
+    /// When git cannot be asked.
+    pub fn list(&self) -> Result<Vec<Item>, GitError> {
+        let mut items = self.directories()?;
+        if let Err(GitError::Refused { .. }) = self.git.line(self.base, ["rev-parse", "--git-dir"]) {
+            return Ok(items);
+        }
+        let (kept, branches) = (format!("refs/omg/{}/", self.run), format!("refs/heads/omg/{}/", self.run));
+        let format = "--format=%(refname) %(objectname) %(contents:subject)";
+        let text = self.git.line(self.base, ["for-each-ref", format, &kept, &branches])?;
+        for line in text.lines() {
+            let mut words = line.splitn(3, ' ');
+            let (Some(name), Some(commit)) = (words.next(), words.next()) else { continue };
+            let about = words.next().unwrap_or_default();
+            items.extend(self.of_ref(name, commit, about, &kept, &branches)?);
+        }
+        items.sort_by(|a, b| a.lane.cmp(&b.lane));
+        Ok(items)
+    }
+
+    fn of_ref(
+        &self,
+        name: &str,
+        commit: &str,
+        about: &str,
+        kept: &str,
+        branches: &str,
+    ) -> Result<Option<Item>, GitError> {
+        let (lane, kind, shown) = match (name.strip_prefix(branches), name.strip_prefix(kept)) {
+            (Some(lane), _) => (lane, Kind::Branch, name.trim_start_matches("refs/heads/")),
+            (_, Some(rest)) => {
+                let Some((lane, last)) = rest.rsplit_once('/') else { return Ok(None) };
+                (if lane.starts_with('_') { "" } else { lane }, Kind::of_ref(last), name)
+            }
+            _ => return Ok(None),
+        };
+        let mut item = Item {
+            lane: lane.to_owned(),
+            kind,
+            name: shown.to_owned(),
+            commit: commit.to_owned(),
+            about: about.to_owned(),
+            files: 0,
+            bytes: 0,
+        };
+        for (from, to) in self.spans(&item)? {
+            if kind == Kind::Branch && from == to {
+                // The branch of a lane that stayed, without anything of its own.
+                return Ok(None);
+            }
+            let sizes = self.sizes(&from, &to)?;
+            item.files += sizes.len();
+            item.bytes += sizes.into_iter().sum::<u64>();
+        }
+        Ok(Some(item))
+    }
+
+    fn directories(&self) -> Result<Vec<Item>, GitError> {
+        let mut items = Vec::new();
+        for entry in fs::read_dir(self.lanes).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let sizes: Vec<u64> = match self.changed(&path) {
+                Ok(files) => files
+                    .iter()
+                    .filter_map(|file| path.join(file).symlink_metadata().ok())
+                    .map(|it| it.len())
+                    .collect(),
+                // What git cannot read is still there.
+                Err(GitError::Refused { .. }) => Vec::new(),
+                Err(error) => return Err(error),
+            };
+            items.push(Item {
+                lane: entry.file_name().to_string_lossy().into_owned(),
+                kind: Kind::Directory,
+                name: path.display().to_string(),
+                commit: String::new(),
+                about: "a worktree with work in it".to_owned(),
+                files: sizes.len(),
+                bytes: sizes.iter().sum(),
+            });
+        }
+        Ok(items)
+    }
+
+    /// Files of a directory that no commit holds.
+    fn changed(&self, path: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let tracked =
+            Call::new(path, ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "HEAD", "--"]);
+        let mut files = paths(&self.git.run(tracked.within(CHECKOUT))?);
+        files.extend(paths(&self.git.run(Call::new(path, ["ls-files", "-z", "--others"]).within(CHECKOUT))?));
+        files.retain(|file| path.join(file).symlink_metadata().is_ok_and(|about| !about.is_dir()));
+        Ok(files)
+    }
+
+    /// What an item adds, as pairs of trees.
+    fn spans(&self, item: &Item) -> Result<Vec<(String, String)>, GitError> {
+        let to = item.commit.clone();
+        let parent = |n: u8| self.git.commit(self.base, &format!("{to}^{n}"));
+        let from = match item.kind {
+            Kind::Branch | Kind::Commits => {
+                self.git.line(self.base, ["merge-base", "HEAD", &to]).ok().filter(|base| !base.is_empty())
+            }
+            _ => parent(1)?,
+        };
+        let empty = || self.git.line(self.base, ["hash-object", "-t", "tree", "/dev/null"]);
+        let from = match from {
+            Some(from) => from,
+            None => empty()?,
+        };
+        let mut spans = vec![(from, to.clone())];
+        // A stash holds what was staged in its second parent and untracked files in a third one.
+        if item.kind == Kind::Stash
+            && let Some(untracked) = parent(3)?
+        {
+            spans.push((empty()?, untracked));
+        }
+        Ok(spans)
+    }
+
+    /// Blobs that are in `to` and not in `from`, by path.
+    fn added(&self, from: &str, to: &str) -> Result<Vec<(PathBuf, String)>, GitError> {
+        let words =
+            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=AMT", from, to];
+        let bytes = self.git.run(Call::new(self.base, words))?;
+        let mut fields = bytes.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+        let mut added = Vec::new();
+        while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
+            let about = String::from_utf8_lossy(about);
+            let mut words = about.split(' ');
+            let (mode, blob) = (words.nth(1), words.nth(1));
+            // A submodule's commit is not in this repository.
+            if let (Some(_), Some(blob)) = (mode.filter(|mode| *mode != "160000"), blob) {
+                added.push((OsStr::from_bytes(path).into(), blob.to_owned()));
+            }
+        }
+        Ok(added)
+    }
+
+    fn sizes(&self, from: &str, to: &str) -> Result<Vec<u64>, GitError> {
+        let added = self.added(from, to)?;
+        if added.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input: String = added.iter().map(|(_, blob)| format!("{blob}\n")).collect();
+        let call =
+            Call::new(self.base, ["cat-file", "--batch-check=%(objectsize)"]).reading(input.into_bytes());
+        Ok(lossy(self.git.run(call)?).lines().map(|size| size.parse().unwrap_or(0)).collect())
+    }
+
+    /// Writes the files of `items` below `target`, a directory for each; returns these.
+    ///
+    /// # Errors
+    /// When `target` holds something, or cannot be written.
+    pub fn restore(&self, items: &[Item], target: &Path) -> Result<Vec<PathBuf>, SalvageError> {
+        if fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(SalvageError::Occupied(target.to_path_buf()));
+        }
+        let mut places = Vec::new();
+        for item in items {
+            let place = target.join(item.lane_or_none()).join(item.short());
+            let failed = |source| SalvageError::Write { path: place.clone(), source };
+            fs::create_dir_all(&place).map_err(failed)?;
+            if item.kind == Kind::Directory {
+                self.copy(Path::new(&item.name), &place)?;
+            } else {
+                for (from, to) in self.spans(item)? {
+                    self.check_out(&from, &to, &place)?;
+                }
+            }
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<(), SalvageError> {
+        for file in self.changed(from)? {
+            let (source, place) = (from.join(&file), to.join(&file));
+            let made = place.parent().map_or(Ok(()), fs::create_dir_all);
+            let copied = made.and_then(|()| match fs::read_link(&source) {
+                Ok(link) => std::os::unix::fs::symlink(link, &place),
+                // Reading a pipe would wait for its other end.
+                Err(_) if source.symlink_metadata()?.is_file() => fs::copy(&source, &place).map(drop),
+                Err(_) => Ok(()),
+            });
+            copied.map_err(|source| SalvageError::Write { path: place, source })?;
+        }
+        Ok(())
+    }
+
+    fn check_out(&self, from: &str, to: &str, place: &Path) -> Result<(), SalvageError> {
+        let files = self.added(from, to)?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let scratch =
+            tempfile::tempdir().map_err(|source| SalvageError::Write { path: place.into(), source })?;
+        let place = place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
+        let work_tree = format!("--work-tree={}", place.display());
+        let call = |words: &[&str]| {
+            let words =
+                ["-c", "core.sparseCheckout=false", &work_tree].into_iter().chain(words.iter().copied());
+            Call::new(self.base, words).with("GIT_INDEX_FILE", scratch.path().join("index")).within(CHECKOUT)
+        };
+        self.git.run(call(&["read-tree", to]))?;
+        let list: Vec<u8> =
+            files.iter().flat_map(|(file, _)| [file.as_os_str().as_bytes(), b"\0"].concat()).collect();
+        self.git.run(call(&["checkout-index", "-z", "--stdin", "--force"]).reading(list))?;
+        Ok(())
+    }
+
+    /// Makes a branch `prefix/<lane>/<item>` of each of `items` that is a commit; returns their names.
+    ///
+    /// # Errors
+    /// When one cannot be made; then none is.
+    pub fn branches(&self, items: &[Item], prefix: &str) -> Result<Vec<String>, SalvageError> {
+        let commits = items.iter().filter(|item| !item.commit.is_empty());
+        let made: HashMap<String, &str> = commits
+            .map(|item| (format!("{prefix}/{}/{}", item.lane_or_none(), item.short()), item.commit.as_str()))
+            .collect();
+        for name in made.keys() {
+            self.git.line(self.base, ["check-ref-format", "--branch", name])?;
+        }
+        let lines: String =
+            made.iter().map(|(name, sha)| format!("create refs/heads/{name} {sha}\n")).collect();
+        if !lines.is_empty() {
+            self.git.run(Call::new(self.base, ["update-ref", "--stdin"]).reading(lines.into_bytes()))?;
+        }
+        let mut names: Vec<String> = made.into_keys().collect();
+        names.sort();
+        Ok(names)
+    }
+}
