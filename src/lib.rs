@@ -11,3 +11,5 @@ pub mod load;
 
 pub mod node;
 pub mod record;
+
+pub mod schedule;

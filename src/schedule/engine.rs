@@ -1,0 +1,280 @@
+//! The conductor: carries out what the [`machine`](crate::schedule::machine) decides.
+//!
+//! One thread owns all scheduling state, so no lock guards it (`ARCHITECTURE` 4). Its loop:
+//!
+//! 1. wait for a result or a signal, then take every result that is already there;
+//! 2. tell the machine, and end what runs if it says so;
+//! 3. fill the free slots from the machine;
+//! 4. make the ends and the starts durable, in one append and one sync (`ARCHITECTURE` 5.2);
+//! 5. hand the starts to workers, and the ends to the snapshot's writer (before them where that is asked for).
+//!
+//! A leg with patience for it waits out a spent limit between two turns.
+//! A feed or a snapshot that fails is a warning that names the nodes: a run never dies of its own records.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, after, never, select};
+
+use crate::clock::SharedClock;
+use crate::graph::NodeId;
+use crate::process::signals::Stop;
+use crate::record::observe::{Notice, Observer};
+use crate::record::{Event, Feed, Record, SnapshotWriter};
+use crate::schedule::halt::{Halt, Reason};
+use crate::schedule::machine::{self, Action, Blame, Closing, Machine, UnitIx};
+use crate::schedule::permits::{Permit, Permits};
+use crate::schedule::work::Workload;
+use crate::schedule::worker::{Done, Pool};
+use crate::text::duration;
+
+/// How long after the named moment a limit is taken to be lifted: the CLI names minutes.
+const LIFT_MARGIN: Duration = Duration::from_secs(5);
+/// How often the time of day is looked at during a wait.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// What the conductor works with.
+pub struct Services {
+    /// Where transitions go.
+    pub feed: Arc<Feed>,
+    /// Where records go.
+    pub snapshot: Arc<SnapshotWriter>,
+    /// Who hears warnings.
+    pub observer: Arc<dyn Observer>,
+    /// What ends children.
+    pub halt: Arc<Halt>,
+    /// Signals to the engine.
+    pub signals: Receiver<Stop>,
+    /// Ends every child at once, for a second signal.
+    pub kill_all: Box<dyn Fn() + Send>,
+    /// How long the leg may start new work.
+    pub wall: Option<Duration>,
+    /// How long the leg may wait for a spent limit to be lifted.
+    pub patience: Option<Duration>,
+    /// The time of day, which limits are told in.
+    pub clock: SharedClock,
+}
+
+/// How a schedule came to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Conducted {
+    /// Everything that ran has settled.
+    Closed {
+        /// Outcome and skipped units.
+        closing: Closing,
+        /// The signal that stopped the run, if one did.
+        signal: Option<Stop>,
+    },
+    /// A second signal: everything was killed and nothing more is recorded.
+    Abandoned {
+        /// The first signal, which names the exit code.
+        signal: Stop,
+    },
+}
+
+/// Runs `machine` to its end over `slots` slots.
+pub fn conduct<W: Workload>(work: &Arc<W>, machine: Machine, slots: usize, services: Services) -> Conducted {
+    let time_is_up = services.wall.map_or_else(never, after);
+    let conductor = Conductor {
+        work: Arc::clone(work),
+        machine,
+        permits: Permits::new(slots),
+        pool: Pool::new(Arc::clone(work)),
+        services,
+        signal: None,
+        time_is_up,
+    };
+    conductor.run()
+}
+
+struct Conductor<W: Workload> {
+    work: Arc<W>,
+    machine: Machine,
+    permits: Permits,
+    pool: Pool<W>,
+    services: Services,
+    signal: Option<Stop>,
+    /// Speaks up when the leg's time is over.
+    time_is_up: Receiver<Instant>,
+}
+
+/// What happened while the conductor waited.
+enum Woken {
+    Done(Vec<Done>),
+    Signal(Stop),
+    OutOfTime,
+}
+
+impl<W: Workload> Conductor<W> {
+    fn run(mut self) -> Conducted {
+        let mut woken = self.signalled().unwrap_or(Woken::Done(Vec::new()));
+        loop {
+            match woken {
+                Woken::Done(done) => self.turn(done),
+                Woken::OutOfTime => {
+                    self.machine.step(machine::Event::OutOfTime);
+                }
+                Woken::Signal(signal) => {
+                    if let Some(first) = self.signal {
+                        (self.services.kill_all)();
+                        return Conducted::Abandoned { signal: first };
+                    }
+                    self.signal = Some(signal);
+                    self.answer(signal);
+                    let action = self.machine.step(machine::Event::Stop);
+                    self.obey(action);
+                }
+            }
+            woken = match self.machine.is_done() {
+                false => self.wait(),
+                true if self.machine.waits_for_limit() => match self.wait_for_limit() {
+                    Some(woken) => woken,
+                    None => break,
+                },
+                true => break,
+            };
+        }
+        self.pool.join();
+        // One that came while the last unit settled stopped nothing, and is told all the same.
+        let signal = self.signal.or_else(|| self.services.signals.try_recv().ok());
+        Conducted::Closed { closing: self.machine.close(), signal }
+    }
+
+    /// A signal that is there already. It goes before everything else, so that nothing is started after it.
+    fn signalled(&self) -> Option<Woken> {
+        self.services.signals.try_recv().ok().map(Woken::Signal)
+    }
+
+    /// Waits until the limit is lifted, if there is patience for it; `None` when there is not. Nothing is started and
+    /// nobody is asked. The time of day is looked at again and again, since clocks are set and machines sleep.
+    fn wait_for_limit(&mut self) -> Option<Woken> {
+        let until = self.work.limit_lifts()?;
+        let patience = self.services.patience?;
+        let now = self.services.clock.now();
+        let wait = Duration::try_from(until.duration_since(now)).unwrap_or_default() + LIFT_MARGIN;
+        if wait > patience {
+            return None;
+        }
+        self.services.patience = Some(patience - wait);
+        let message = format!("waiting for the usage limit, about {}", duration::format(wait));
+        self.services.observer.notice(Notice::Warning { node: None, message });
+        let lifted = until.checked_add(LIFT_MARGIN).unwrap_or(until);
+        while self.services.clock.now() < lifted {
+            let look =
+                Duration::try_from(lifted.duration_since(self.services.clock.now())).unwrap_or_default();
+            if let Ok(signal) = self.services.signals.recv_timeout(look.min(LOOK_AGAIN)) {
+                return Some(Woken::Signal(signal));
+            }
+        }
+        self.machine.step(machine::Event::Refilled);
+        Some(Woken::Done(Vec::new()))
+    }
+
+    fn wait(&mut self) -> Woken {
+        if let Some(woken) = self.signalled() {
+            return woken;
+        }
+        loop {
+            select! {
+                recv(self.pool.results()) -> done => {
+                    let first = done.expect("the pool holds a sender as long as it lives");
+                    return Woken::Done(std::iter::once(first).chain(self.pool.results().try_iter()).collect());
+                }
+                recv(self.time_is_up) -> _ => {
+                    self.time_is_up = never();
+                    return Woken::OutOfTime;
+                }
+                recv(self.services.signals) -> signal => match signal {
+                    Ok(signal) => return Woken::Signal(signal),
+                    // Nobody sends signals any more, as in a test.
+                    Err(_) => self.services.signals = never(),
+                }
+            }
+        }
+    }
+
+    /// One turn of the loop: what settled, what starts in its place, one commit for both.
+    fn turn(&mut self, settled: Vec<Done>) {
+        let mut events: Vec<Event> = Vec::with_capacity(settled.len() * 2);
+        let mut records: Vec<(NodeId, Record)> = Vec::with_capacity(settled.len());
+        for Done { unit, settled, permit } in settled {
+            self.pool.took();
+            let action = self.machine.step(machine::Event::Settled(unit, settled.ending, settled.bill));
+            let (last, record) = match (action, settled.again) {
+                (Some(Action::Fire { .. }), Some(again)) => (again.events, Some(again.record)),
+                _ => (settled.events, settled.record),
+            };
+            self.obey(action);
+            events.extend(last);
+            records.extend(record.map(|record| (self.work.name(unit).clone(), record)));
+            drop(permit);
+        }
+        let starts = self.fill(&mut events);
+        self.commit(&events);
+        // Whoever is woken first runs first: a node, unless its start waits for the snapshot.
+        if self.services.snapshot.is_strict() {
+            self.hand_over(&records);
+            self.submit(starts);
+        } else {
+            self.submit(starts);
+            self.hand_over(&records);
+        }
+        if !events.is_empty() {
+            self.services.observer.notice(Notice::Fed);
+        }
+    }
+
+    fn submit(&mut self, starts: Vec<(UnitIx, W::Ticket, Permit)>) {
+        for (unit, ticket, permit) in starts {
+            self.pool.submit(unit, ticket, permit);
+        }
+    }
+
+    /// A person who asked for the end and sees nothing happen should know that it was heard.
+    fn answer(&self, signal: Stop) {
+        let message = format!("{}: ending what runs; a second signal kills it at once", signal.name());
+        self.services.observer.notice(Notice::Warning { node: None, message });
+    }
+
+    fn obey(&self, action: Option<Action>) {
+        let Some(Action::Cancel(blame)) = action else { return };
+        let reason = match (blame, self.signal) {
+            (Blame::Stop, Some(signal)) => Reason::Signal(signal),
+            (Blame::Halt(unit) | Blame::Ancestor(unit) | Blame::Rejected(unit), _) => {
+                Reason::Failure(self.work.name(unit).clone())
+            }
+            (Blame::Stop, None) => return,
+        };
+        self.services.halt.fire(reason);
+    }
+
+    fn fill(&mut self, events: &mut Vec<Event>) -> Vec<(UnitIx, W::Ticket, Permit)> {
+        let mut starts = Vec::new();
+        while let Some(permit) = self.permits.try_take() {
+            let Some(Action::Start(unit)) = self.machine.step(machine::Event::SlotFree) else { break };
+            let (ticket, event) = self.work.launch(unit, self.machine.round(unit));
+            events.extend(event);
+            starts.push((unit, ticket, permit));
+        }
+        starts
+    }
+
+    fn commit(&self, events: &[Event]) {
+        if let Err(error) = self.services.feed.append(events) {
+            self.warn(events, &error.to_string());
+        }
+    }
+
+    fn hand_over(&self, records: &[(NodeId, Record)]) {
+        if !records.is_empty() {
+            self.services.snapshot.record_all(records.iter().map(|(node, record)| (node, record)));
+        }
+    }
+
+    fn warn(&self, events: &[Event], error: &str) {
+        let mut nodes: Vec<&str> = events.iter().map(|event| event.node_id.as_str()).collect();
+        nodes.dedup();
+        let message = format!("the feed lacks events of {}: {error}", nodes.join(", "));
+        self.services.observer.notice(Notice::Warning { node: None, message });
+    }
+}
