@@ -13,3 +13,5 @@ pub mod node;
 pub mod record;
 
 pub mod schedule;
+
+pub mod leg;

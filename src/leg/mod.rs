@@ -1,0 +1,14 @@
+//! One process's share of a run: open its directory, take the lock, drive the schedule, close.
+//!
+//! Used by every command that runs a graph. [`preflight`] is what is looked at before anything is opened;
+//! [`Leg::open`] takes the lock and the first snapshot; [`Leg::drive`] runs the schedule and closes the leg.
+//! Knows no command line and no screen.
+
+pub mod again;
+pub mod drive;
+pub mod open;
+pub mod preflight;
+mod watched;
+
+pub use drive::Finished;
+pub use open::{Leg, LegError, Order};

@@ -1,0 +1,200 @@
+//! Opening a leg (FACTS 1.6): the directory, the lock, the feed, the first snapshot, in this order.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use crate::clock::SharedClock;
+use crate::graph::node::PermissionMode;
+use crate::graph::{Bounds, Graph, NodeId};
+use crate::leg::again::Inherited;
+use crate::node::worktree::Git;
+use crate::node::{Runtime, Shell};
+use crate::process::Launcher;
+use crate::record::artifact::{self, ArtifactError};
+use crate::record::feed::FeedError;
+use crate::record::lock::{self, LegLock, LockError};
+use crate::record::mint::{self, MintError};
+use crate::record::observe::Observer;
+use crate::record::snapshot::{BoundsState, GateState, SCHEMA};
+use crate::record::{Durability, Feed, Home, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage};
+use crate::schedule::gate::Decision;
+
+/// The permission mode of nodes that declare none (FACTS 0.1).
+pub const DEFAULT_MODE: PermissionMode = PermissionMode::Auto;
+
+/// A run to be started: everything that the leg needs, checked.
+pub struct Order {
+    /// The graph.
+    pub graph: Arc<Graph>,
+    /// The graph, normalised and encoded, for the snapshot.
+    pub encoded: Box<RawValue>,
+    /// The graph file as it was typed.
+    pub source_path: String,
+    /// SHA-256 of the file's bytes, hex.
+    pub sha256: String,
+    /// The inputs.
+    pub inputs: BTreeMap<String, String>,
+    /// The directory that the run is started in, absolute.
+    pub base: PathBuf,
+    /// `--continue-on-fail`.
+    pub continue_on_fail: bool,
+    /// Slots, the graph's own number and the ceiling applied.
+    pub slots: usize,
+    /// How soon a verdict is in the snapshot.
+    pub durability: Durability,
+    /// What answers prompts.
+    pub runtime: Arc<dyn Runtime>,
+    /// What runs commands.
+    pub shell: Arc<dyn Shell>,
+    /// What starts children.
+    pub launcher: Arc<Launcher>,
+    /// What makes worktrees, for a graph that names some.
+    pub git: Option<Git>,
+    /// The script of a rehearsal, empty without one; `None` for a run in earnest.
+    pub rehearsal: Option<String>,
+    /// The permission mode of nodes that declare none.
+    pub default_mode: PermissionMode,
+    /// Bounds on the whole run.
+    pub bounds: Bounds,
+    /// How long the leg may wait for a spent limit to be lifted.
+    pub patience: Option<Duration>,
+    /// What earlier legs left.
+    pub inherited: Inherited,
+}
+
+/// Why a leg could not be opened. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum LegError {
+    /// The run's directory could not be made.
+    #[error(transparent)]
+    Mint(#[from] MintError),
+    /// The lock could not be taken.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The feed could not be opened.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// The script of a rehearsal could not be kept.
+    #[error(transparent)]
+    Script(#[from] ArtifactError),
+    /// The first snapshot could not be written.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The system refused something else.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's word.
+        source: std::io::Error,
+    },
+}
+
+/// A leg that is open: its lock is held until it is dropped.
+pub struct Leg {
+    /// The run.
+    pub run: RunId,
+    /// Its directory.
+    pub dir: RunDir,
+    pub(super) order: Order,
+    pub(super) feed: Arc<Feed>,
+    pub(super) snapshot: Arc<SnapshotWriter>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) clock: SharedClock,
+    // Declared last: released after everything else is gone.
+    _lock: LegLock,
+}
+
+/// A run that has its directory and its lock, and has said nothing yet.
+pub struct Claimed {
+    /// The run.
+    pub run: RunId,
+    /// Its directory.
+    pub dir: RunDir,
+    lock: LegLock,
+}
+
+impl Claimed {
+    /// Claims a run that is there already, for a later leg.
+    ///
+    /// # Errors
+    /// When another leg holds its lock.
+    pub fn again(run: RunId, dir: RunDir) -> Result<Self, LegError> {
+        let lock = lock::acquire(&dir)?;
+        artifact::remove_leftovers(&dir);
+        Ok(Claimed { run, dir, lock })
+    }
+
+    /// Claims a new run under `home`.
+    ///
+    /// # Errors
+    /// When its directory or its lock cannot be had.
+    pub fn new(home: &Home, clock: &SharedClock) -> Result<Self, LegError> {
+        let (run, dir) = mint::new_run(home, &**clock)?;
+        let lock = lock::acquire(&dir)?;
+        Ok(Claimed { run, dir, lock })
+    }
+}
+
+impl Leg {
+    /// Opens a leg of a claimed run. The first one writes its snapshot at once; a later one with its first record.
+    ///
+    /// # Errors
+    /// When the run cannot be recorded.
+    pub fn open(
+        claimed: Claimed,
+        order: Order,
+        clock: SharedClock,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, LegError> {
+        let Claimed { run, dir, lock } = claimed;
+        order.launcher.name_run(run.as_str());
+        let feed = Arc::new(Feed::open(&dir, &run, Arc::clone(&clock))?);
+        if let Some(script) = order.rehearsal.as_ref().filter(|script| !script.is_empty()) {
+            artifact::persist(&dir.script(), script.as_bytes())?;
+        }
+        let begun = snapshot_at_start(&run, &order);
+        let snapshot = SnapshotWriter::start(&dir, begun, order.durability, Arc::clone(&observer))?;
+        if order.inherited.leg == 1 {
+            snapshot.write_initial()?;
+        }
+        Ok(Leg { run, dir, order, feed, snapshot: Arc::new(snapshot), observer, clock, _lock: lock })
+    }
+}
+
+fn snapshot_at_start(run: &RunId, order: &Order) -> Snapshot {
+    Snapshot {
+        schema: SCHEMA,
+        run_id: run.to_string(),
+        runtime: order.runtime.name().to_owned(),
+        planning_cost_usd: 0.0,
+        planning_cost_unknown: false,
+        planning_usage: Usage::default(),
+        graph_source_path: order.source_path.clone(),
+        graph_sha256: order.sha256.clone(),
+        graph: order.encoded.clone(),
+        inputs: order.inputs.clone(),
+        continue_on_fail: order.continue_on_fail,
+        default_permission_mode: order.default_mode.as_str().to_owned(),
+        nodes: order.inherited.records.clone(),
+        gate: gate_state(&order.inherited.decisions, &[]),
+        cwd: order.base.to_string_lossy().into_owned(),
+        bounds: BoundsState::of(order.bounds),
+        skipped: Vec::new(),
+    }
+}
+
+/// Where gates stand: what was decided, and which `waiting` ones are not.
+pub(super) fn gate_state(decisions: &BTreeMap<NodeId, Decision>, waiting: &[NodeId]) -> GateState {
+    let pause = waiting.iter().map(|id| (id.to_string(), "pause".to_owned()));
+    let decided = decisions.iter().map(|(id, decision)| (id.to_string(), decision.as_str().to_owned()));
+    GateState {
+        paused_at: waiting.first().map(ToString::to_string).unwrap_or_default(),
+        decisions: pause.chain(decided).collect(),
+        waiting: waiting.iter().map(ToString::to_string).collect(),
+    }
+}

@@ -1,0 +1,71 @@
+//! What is looked at before the first spend (DECISIONS 19): directories and artifacts that are not there, worktrees
+//! that cannot be made.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::graph::{Graph, Node};
+use crate::lint;
+use crate::node::handoff::{Material, directory};
+use crate::node::worktree::{Git, GitError};
+
+/// Why `graph` cannot be run from `base` with `inputs`; each names its node.
+pub fn refusals(graph: &Graph, inputs: &BTreeMap<String, String>, base: &Path) -> Vec<String> {
+    let nodes = graph.nodes().iter();
+    nodes.filter_map(|node| missing_directory(node, inputs, base)).chain(never_there(graph)).collect()
+}
+
+/// Why `graph` cannot be rehearsed; a rehearsal needs no directory and makes no worktree.
+pub fn unrehearsable(graph: &Graph) -> Vec<String> {
+    never_there(graph).collect()
+}
+
+fn never_there(graph: &Graph) -> impl Iterator<Item = String> {
+    lint::never_there(graph).into_iter().map(|advice| advice.to_string())
+}
+
+/// Why the worktrees of `graph` cannot be made from `base` by `git`; names the first node that needs one.
+pub fn lanes(graph: &Graph, base: &Path, git: Option<&Git>) -> Vec<String> {
+    let Some(node) = graph.nodes().iter().find(|node| node.has_lane()) else { return Vec::new() };
+    let why = match git {
+        None => Some("git was not found on PATH".to_owned()),
+        Some(git) => no_lanes(git, base),
+    };
+    why.map(|why| format!("node \"{}\" runs in a git worktree, and {why}", node.id)).into_iter().collect()
+}
+
+fn no_lanes(git: &Git, base: &Path) -> Option<String> {
+    let here = base.display();
+    match git.path(base, ["rev-parse", "--git-common-dir"]) {
+        Ok(_) => {}
+        Err(GitError::Refused { said, .. }) if said.contains("not a git repository") => {
+            return Some(format!("{here} is in no git repository (git init makes one)"));
+        }
+        Err(error) => return Some(format!("the repository of {here} cannot be used: {error}")),
+    }
+    match (git.commit(base, "HEAD"), git.commit(base, "refs/heads/omg")) {
+        (Err(error), _) | (_, Err(error)) => Some(format!("the repository of {here} cannot be used: {error}")),
+        (Ok(None), _) => Some(format!("the repository of {here} has no commit yet (git commit makes one)")),
+        (_, Ok(Some(_))) => Some(
+            "the repository has a branch called omg, which leaves no room for branches omg/… (git branch -m omg \
+             OTHER renames it)"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// A directory is known before the run only when its template names nothing but inputs.
+fn missing_directory(node: &Node, inputs: &BTreeMap<String, String>, base: &Path) -> Option<String> {
+    let declared = node.cwd.as_deref()?;
+    let (artifact, feedback) = (|_: &str| None::<PathBuf>, |_: &str| String::new());
+    let material = Material { inputs, artifact: &artifact, feedback: &feedback };
+    let path = directory(base, Some(&material.fill("cwd", declared).ok()?));
+    let why = match path.metadata() {
+        Ok(found) if found.is_dir() => return None,
+        Ok(_) => "is not a directory",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist",
+        Err(_) => "cannot be entered",
+    };
+    Some(format!("node \"{}\": cwd {} {why}", node.id, path.display()))
+}
