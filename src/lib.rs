@@ -15,3 +15,5 @@ pub mod record;
 pub mod schedule;
 
 pub mod leg;
+
+pub mod view;
