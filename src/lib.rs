@@ -17,3 +17,5 @@ pub mod schedule;
 pub mod leg;
 
 pub mod view;
+
+pub mod cli;

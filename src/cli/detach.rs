@@ -1,0 +1,136 @@
+//! `--detach`: a run in the background (case H9).
+//!
+//! The program starts itself again; the copy has the same standard input and standard error, so it loads, refuses and
+//! fails just as it would in the foreground. Once its lock is held and its feed is open it moves its streams to
+//! `detached.log`; the last that it wrote to the pipe that was its standard output is the run's id.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use rustix::process::setsid;
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::Failure;
+use super::context::Context;
+use crate::process::Exit;
+use crate::process::again::Background;
+use crate::record::{RunDir, RunId, aside};
+
+const ASKED: &str = "--detach";
+const OBEYED: &str = "--detached";
+/// Stands before the id. No word for a person holds it.
+const BEGUN: u8 = 0;
+
+/// The flags of a command that can go to the background.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Flags {
+    /// Starts the run in the background, prints its id once it has begun, and returns.
+    ///
+    /// What it would have printed goes to detached.log in the run's directory; `omg watch` follows it, `omg stop` ends
+    /// it. When it cannot begin, this fails as it would without the flag.
+    #[arg(long, conflicts_with = "json")]
+    detach: bool,
+    /// This process is the copy in the background.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    detached: bool,
+}
+
+impl Flags {
+    /// Whether a copy is to be started.
+    pub(super) fn is_asked(self) -> bool {
+        self.detach
+    }
+
+    /// Whether this process is the copy.
+    pub(super) fn is_copy(self) -> bool {
+        self.detached
+    }
+}
+
+/// Starts the copy and waits until its run has begun; returns the exit code.
+pub(super) fn begin(context: &mut Context) -> Result<u8, Failure> {
+    let failed = |error: io::Error| Failure::new(format!("cannot start in the background: {error}"));
+    let mut copy = Background::start(&copied(std::env::args_os().skip(1))).map_err(failed)?;
+    let mut said = Vec::new();
+    copy.said.read_to_end(&mut said).map_err(failed)?;
+    let (prose, run) = parts(&said);
+    if let Some(run) = run {
+        context.err.write_all(prose)?;
+        context.out.write_all(run)?;
+        context.out.flush()?;
+        return Ok(0);
+    }
+    context.out.write_all(prose)?;
+    context.out.flush()?;
+    match copy.wait().map_err(failed)? {
+        // It has said everything itself.
+        Exit::Code(code) => Ok(u8::try_from(code).unwrap_or(super::failure::FAILED)),
+        Exit::Signal(signal) => {
+            Err(Failure::new(format!("the run was ended by signal {signal} before it began")))
+        }
+    }
+}
+
+/// What the copy wrote for a person, and the line with the id of its run if it has begun.
+fn parts(said: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let begun = said.strip_suffix(b"\n").and_then(|line| line.iter().rposition(|byte| *byte == BEGUN));
+    begun.map_or((said, None), |at| (&said[..at], Some(&said[at + 1..])))
+}
+
+/// The words of the copy. No value of a flag can begin with a hyphen, so only the flag itself is met.
+fn copied(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut flags = true;
+    let copy = |word: OsString| {
+        flags &= word != "--";
+        if flags && word == ASKED { OBEYED.into() } else { word }
+    };
+    words.map(copy).collect()
+}
+
+/// Leaves the terminal's session.
+pub(super) fn settle_in() {
+    // Whoever leads a group already has been started apart by a shell, and no terminal's signal reaches it.
+    setsid().ok();
+}
+
+/// Moves the streams to the run's log and says that the run has begun.
+pub(super) fn leave(run: &RunId, dir: &RunDir, context: &mut Context) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::new(format!("run {run}: cannot go to the background: {error}"));
+    let log = aside::open_log(dir).map_err(failed)?;
+    let nothing = File::open("/dev/null").map_err(failed)?;
+    // When nobody waits for the id any more, nobody would know of the run.
+    context.out.write_all(&[BEGUN]).map_err(failed)?;
+    writeln!(context.out, "{run}").and_then(|()| context.out.flush()).map_err(failed)?;
+    dup2_stdin(&nothing).map_err(|error| failed(error.into()))?;
+    dup2_stderr(&log).map_err(|error| failed(error.into()))?;
+    dup2_stdout(&log).map_err(|error| failed(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(words: &str, copy: &str) {
+        let words = words.split(' ').map(OsString::from);
+        let wanted: Vec<OsString> = copy.split(' ').map(OsString::from).collect();
+        assert_eq!(copied(words), wanted);
+    }
+
+    #[test]
+    fn the_id_is_told_from_what_was_said_before_it() {
+        assert_eq!(parts(b""), (&b""[..], None));
+        assert_eq!(parts(b"it is wrong\n"), (&b"it is wrong\n"[..], None));
+        assert_eq!(parts(b"note\n\x001-a\n"), (&b"note\n"[..], Some(&b"1-a\n"[..])));
+    }
+
+    #[test]
+    fn the_copy_gets_the_same_words_but_for_the_flag() {
+        check("run --detach g.yaml --input a=b", "run --detached g.yaml --input a=b");
+        check(
+            "--runtime codex run g.yaml --detach --detach",
+            "--runtime codex run g.yaml --detached --detached",
+        );
+        check("run --detach -- --detach", "run --detached -- --detach");
+    }
+}

@@ -1,0 +1,267 @@
+//! Running a leg under a person's eyes: the banner, the progress, the ledger, the last word.
+//!
+//! What happens in the run never depends on whether anybody can still read it: failures to print are dropped.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::Failure;
+use super::context::Context;
+use super::detach;
+use super::failure::PAUSED;
+use crate::graph::{Graph, NodeId, Work};
+use crate::leg::drive::{Ending, Finished, Paused};
+use crate::leg::open::Claimed;
+use crate::leg::{Leg, LegError, Order};
+use crate::node::runtime::limit;
+use crate::process::signals::{self, Stop};
+use crate::record::lock::LockError;
+use crate::record::{RunDir, RunId, stream};
+use crate::schedule::machine::Cap;
+use crate::text::sanitize;
+use crate::view::term::Look;
+use crate::view::term::ledger::Ledger;
+use crate::view::term::progress::{Options, Outlets, Progress};
+
+/// How long a screen that takes nothing may keep a run that a signal ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A run that has its directory, and the signals to it from before that moment.
+pub(super) struct Claim {
+    pub(super) run: Claimed,
+    signals: Receiver<Stop>,
+}
+
+/// What is shown of a run.
+pub(super) struct Display {
+    /// What is being done, one line.
+    pub(super) title: String,
+    /// Whether standard output is the feed's alone.
+    pub(super) json: bool,
+    /// Whether progress is left out.
+    pub(super) quiet: bool,
+    /// Whether it goes to the background once it is open.
+    pub(super) detached: bool,
+}
+
+/// Claims a new run. From here on no signal ends this program without a word.
+pub(super) fn claim(context: &Context) -> Result<Claim, Failure> {
+    let signals =
+        signals::listen().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let run = Claimed::new(&context.home, &context.clock).map_err(cannot_begin)?;
+    Ok(Claim { run, signals })
+}
+
+/// Claims a run for a later leg.
+pub(super) fn claim_again(run: RunId, dir: RunDir) -> Result<Claim, Failure> {
+    let signals =
+        signals::listen().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let run = Claimed::again(run.clone(), dir).map_err(|error| cannot_go_on(&run, error))?;
+    Ok(Claim { run, signals })
+}
+
+/// A run that is under way already is followed or stopped; no other directory helps.
+fn cannot_go_on(run: &RunId, error: LegError) -> Failure {
+    match error {
+        LegError::Lock(lock @ LockError::Held { .. }) => Failure::new(lock.to_string())
+            .hinted(format!("omg watch {run} follows it; omg stop {run} ends it")),
+        LegError::Lock(lock @ LockError::Legacy { .. }) => Failure::new(lock.to_string()),
+        other => cannot_begin(other),
+    }
+}
+
+/// A word for this process's children that no other process uses.
+pub(super) fn mark() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
+/// Runs a claimed run to its end and says how it went; returns the exit code.
+pub(super) fn execute(
+    claim: Claim,
+    order: Order,
+    display: &Display,
+    context: &mut Context,
+) -> Result<u8, Failure> {
+    let Claim { run: claimed, signals } = claim;
+    let (run, dir) = (claimed.run.clone(), claimed.dir.clone());
+    let (from, graph) = (stream::length(&dir.feed()), Arc::clone(&order.graph));
+    if display.detached {
+        // From here on both are a file.
+        (context.out_look, context.err_look) = (Look::default(), Look::default());
+    } else {
+        banner(&dir, display, context);
+    }
+    let (observer, progress) =
+        Progress::start(&dir, options(&order, display, from, context), outlets(display));
+    let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer).map_err(cannot_begin);
+    let finished = opened.and_then(|leg| {
+        if display.detached {
+            detach::leave(&run, &dir, context)?;
+        }
+        leg.drive(signals.clone()).map_err(cannot_begin)
+    });
+    leave_at_a_signal(signals, finished.as_ref().ok().and_then(signal_of));
+    progress.finish();
+    let Finished { ending, left_running, notes, signal } = finished?;
+    for (node, pid) in left_running {
+        writeln!(context.err, "left running: node \"{node}\", pid {pid}").ok();
+    }
+    for note in notes {
+        writeln!(context.err, "note: {}", sanitize::one_line(&note)).ok();
+    }
+    if let Ending::Abandoned(signal) = ending {
+        return Err(Failure::new(format!(
+            "run {run}: killed at the second signal; its last steps are not recorded"
+        ))
+        .exiting(signal.exit_code()));
+    }
+    ledger(&run, &dir, context);
+    if let Ending::Paused(pause) = &ending {
+        pause_hint(&run, pause, context);
+    }
+    let code = signal.map(Stop::exit_code);
+    conclude(&run, &graph, &ending, signal).map_err(|failure| match code {
+        Some(code) => failure.exiting(code),
+        None => failure,
+    })
+}
+
+/// Nothing is left to be ended or recorded, only told, and nobody may be reading: the next signal ends the program
+/// at once; and when one has ended the run already, so does a screen that takes nothing for a while.
+#[expect(clippy::exit, reason = "the main thread may be stuck in a write that never returns")]
+fn leave_at_a_signal(signals: Receiver<Stop>, first: Option<Stop>) {
+    let wait = move || {
+        let next = match first {
+            Some(first) => match signals.recv_timeout(LAST_WORDS) {
+                Ok(_) | Err(RecvTimeoutError::Timeout) => Ok(first),
+                Err(RecvTimeoutError::Disconnected) => return,
+            },
+            None => signals.recv(),
+        };
+        if let Ok(signal) = next {
+            std::process::exit(signal.exit_code().into());
+        }
+    };
+    // Without a thread the last words are waited for, as long as it takes.
+    std::thread::Builder::new().name("last words".to_owned()).spawn(wait).ok();
+}
+
+fn signal_of(finished: &Finished) -> Option<Stop> {
+    match finished.ending {
+        Ending::Stopped(signal) | Ending::Abandoned(signal) => Some(signal),
+        Ending::Passed | Ending::Paused(_) | Ending::Failed { .. } => finished.signal,
+    }
+}
+
+/// What a paused run waits for, and what to type (FACTS 1.13).
+fn pause_hint(run: &RunId, pause: &Paused, context: &mut Context) {
+    let (out, _) = context.prose();
+    if !pause.gates.is_empty() {
+        let gates: Vec<String> = pause.gates.iter().map(|gate| format!("\"{gate}\"")).collect();
+        writeln!(out, "\nPaused: your decision is waited for at {}.", gates.join(", ")).ok();
+        for gate in &pause.gates {
+            writeln!(out, "  omg resume {run} --approve {gate}\n  omg resume {run} --reject {gate}").ok();
+        }
+    }
+    if let Some(words) = &pause.limit {
+        writeln!(out, "\nPaused: {}", sanitize::one_line(words)).ok();
+        let later = limit::resets(words).map(|when| format!("    (after {when})")).unwrap_or_default();
+        writeln!(out, "  omg resume {run} --retry-failed{later}").ok();
+    }
+    if let Some(cap) = pause.cap {
+        writeln!(out, "\nPaused: the run's bound on {} is reached.", cap.words()).ok();
+        let flag = raised(cap);
+        writeln!(out, "  omg resume {run} --retry-failed {flag}").ok();
+    }
+    out.flush().ok();
+}
+
+/// What lets a run go on whose bound was reached. The bound on time is each leg's own.
+fn raised(cap: Cap) -> &'static str {
+    match cap {
+        Cap::Spend => "--max-usd DOLLARS, more than before",
+        Cap::Executions => "--max-executions N, more than before",
+        Cap::Wall => "   (for as long again; --max-wall TIME changes it)",
+    }
+}
+
+fn banner(dir: &RunDir, display: &Display, context: &mut Context) {
+    let title = sanitize::one_line(&display.title).into_owned();
+    let (out, _) = context.prose();
+    writeln!(out, "{title}\n{}\n", sanitize::path(dir.path())).ok();
+    out.flush().ok();
+}
+
+fn options(order: &Order, display: &Display, from: u64, context: &Context) -> Options {
+    Options {
+        from,
+        quiet: display.quiet,
+        live: context.err_look.is_live(),
+        look: context.err_look,
+        nodes: Some(order.graph.nodes().len()),
+    }
+}
+
+fn outlets(display: &Display) -> Outlets {
+    let copy: Option<Box<dyn Write + Send>> =
+        if display.json { Some(Box::new(BufWriter::new(io::stdout()))) } else { None };
+    Outlets { screen: Box::new(BufWriter::new(io::stderr())), copy }
+}
+
+fn ledger(run: &RunId, dir: &RunDir, context: &mut Context) {
+    let (out, look) = context.prose();
+    let text = match Ledger::of_run(run, dir) {
+        Ok(ledger) => ledger.print(look),
+        Err(error) => format!("the ledger cannot be shown: {error}\n"),
+    };
+    write!(out, "\n{text}\n{}\n", sanitize::path(dir.path())).ok();
+    out.flush().ok();
+}
+
+/// Whoever sent a signal is owed its exit code, also when the run ended or paused by itself at that moment (case A6).
+fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -> Result<u8, Failure> {
+    let late = |signal: Stop, when: &str, hint: String| {
+        let failure = Failure::new(format!("run {run}: {} came when {when}", signal.name()));
+        Err(failure.hinted(hint).exiting(signal.exit_code()))
+    };
+    match ending {
+        Ending::Passed => signal.map_or(Ok(0), |signal| {
+            late(signal, "every node had passed", format!("the run is complete: omg show {run}"))
+        }),
+        Ending::Paused(_) => signal.map_or(Ok(PAUSED), |signal| {
+            late(signal, "it was pausing", format!("it is paused all the same: omg show {run}"))
+        }),
+        Ending::Stopped(signal) | Ending::Abandoned(signal) => Err(interrupted(run, *signal)),
+        Ending::Failed { halted: Some(node), .. } => {
+            Err(Failure::new(format!("run {run}: halted after node \"{node}\" failed"))
+                .hinted(format!("see why: omg show {run} {node}; then omg resume {run} --retry-failed")))
+        }
+        Ending::Failed { halted: None, failed } => {
+            let names: Vec<String> = failed.iter().map(|node| format!("\"{node}\"")).collect();
+            let failure =
+                Failure::new(format!("run {run}: completed with failed node(s) {}", names.join(", ")));
+            let is_gate = |id: &&NodeId| {
+                graph.find(id.as_str()).is_some_and(|ix| matches!(graph.node(ix).work, Work::Gate))
+            };
+            Err(match failed.iter().find(|id| !is_gate(id)) {
+                Some(first) => failure
+                    .hinted(format!("see why: omg show {run} {first}; then omg resume {run} --retry-failed")),
+                None => failure.hinted("a rejected gate stays rejected; to decide anew run the graph again"),
+            })
+        }
+    }
+}
+
+fn interrupted(run: &RunId, signal: Stop) -> Failure {
+    Failure::new(format!("run {run}: interrupted by {}", signal.name()))
+        .hinted(format!("what passed is kept; go on with omg resume {run} --retry-failed"))
+        .exiting(signal.exit_code())
+}
+
+pub(super) fn cannot_begin(error: LegError) -> Failure {
+    Failure::new(format!("the run cannot begin: {error}"))
+        .hinted("set OMG_HOME to a directory on a local disk that can be written; without it runs lie in ~/.oh-my-graph")
+}

@@ -1,0 +1,62 @@
+//! A graph file on its way into a command: read once, loaded, and its problems told.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::Failure;
+use super::context::Context;
+use crate::lint::Advice;
+use crate::load::{Loaded, Problems, Source};
+use crate::text::sanitize;
+
+/// Columns of an excerpt where the terminal's width is not known.
+const WIDTH_DEFAULT: usize = 100;
+
+/// Reads the file.
+pub(super) fn read(path: &Path) -> Result<Source, Failure> {
+    Source::read(path).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// Reads and loads the file; its problems are printed, with their places.
+pub(super) fn load(path: &Path, context: &mut Context) -> Result<Loaded, Failure> {
+    let source = read(path)?;
+    crate::load::load(&source).map_err(|problems| {
+        print_problems(&problems, context);
+        refused(path, &problems)
+    })
+}
+
+/// What a run of the graph is announced as: its name, else its file's.
+pub(super) fn title(path: &Path, loaded: &Loaded) -> String {
+    let file = || path.file_name().unwrap_or(path.as_os_str()).display().to_string();
+    if loaded.graph.name.is_empty() { file() } else { loaded.graph.name.clone() }
+}
+
+/// Prints every problem with its excerpt.
+pub(super) fn print_problems(problems: &Problems, context: &mut Context) {
+    let (out, look) = context.prose();
+    let text = problems.render(look.colour, look.width.unwrap_or(WIDTH_DEFAULT));
+    writeln!(out, "{}", text.trim_end()).ok();
+    out.flush().ok();
+}
+
+/// The refusal to run what has problems.
+pub(super) fn refused(path: &Path, problems: &Problems) -> Failure {
+    Failure::new(format!("{}; nothing was run", counted(path, problems)))
+}
+
+/// How many problems a file has, as the last word on it.
+pub(super) fn counted(path: &Path, problems: &Problems) -> String {
+    let count = problems.len();
+    let issues = if count == 1 { "issue" } else { "issues" };
+    format!("{}: {count} {issues} found", path.display())
+}
+
+/// Prints advice, one line each.
+pub(super) fn print_advice(path: &Path, advice: &[Advice], context: &mut Context) {
+    for Advice { node, field, detail } in advice {
+        let node = node.as_ref().map(|id| format!("node \"{id}\": ")).unwrap_or_default();
+        let line = format!("warning: {}: {node}{field}: {detail}", path.display());
+        writeln!(context.err, "{}", sanitize::one_line(&line)).ok();
+    }
+}

@@ -1,0 +1,228 @@
+//! From a graph file and its flags to a leg: what `run` and `rehearse` share.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::context::Context;
+use super::execute::{self, Display};
+use super::services::Services;
+use super::{Failure, graph_file};
+use crate::graph::{Bounds, CONCURRENCY_MAX, Graph, bounds};
+use crate::leg::Order;
+use crate::leg::again::Inherited;
+use crate::leg::open::DEFAULT_MODE;
+use crate::load::{Loaded, inputs};
+use crate::node::invocation::Preflight;
+use crate::record::Durability;
+use crate::text::sanitize;
+
+/// What `run` and `rehearse` share.
+#[derive(Debug, clap::Args)]
+pub(super) struct Common {
+    /// The graph file; /dev/stdin and pipes work.
+    pub(super) graph: PathBuf,
+    /// The value of an input; repeat for more.
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    pub(super) input: Vec<String>,
+    /// A YAML or JSON mapping of inputs.
+    #[arg(long, value_name = "FILE")]
+    pub(super) inputs: Option<PathBuf>,
+    /// How many nodes run at the same time, at most 10; 0 takes the graph's own number, else 4.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole)]
+    pub(super) concurrency: Option<i64>,
+    #[command(flatten)]
+    pub(super) bounds: BoundFlags,
+    #[command(flatten)]
+    pub(super) quota: QuotaFlag,
+    /// After a failure runs everything that does not depend on it.
+    #[arg(long)]
+    pub(super) continue_on_fail: bool,
+    /// Prints the feed's own lines on standard output, and everything else on standard error.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Shows no progress, warnings only.
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+/// Bounds on a whole run.
+#[derive(Debug, clap::Args)]
+pub(super) struct BoundFlags {
+    /// Pauses the run before it spends more than this, all legs together.
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true, value_parser = dollars)]
+    max_usd: Option<f64>,
+    /// Pauses the run before it executes nodes more often than this, all legs together.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = executions)]
+    max_executions: Option<i64>,
+    /// Starts nothing more after this time, such as 2h30m; what runs goes on to its end.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    max_wall: Option<String>,
+}
+
+/// Patience with a spent limit.
+#[derive(Debug, clap::Args)]
+pub(super) struct QuotaFlag {
+    /// Waits for a spent usage limit to be lifted instead of pausing, at most this long (6h without a time).
+    #[arg(long, value_name = "MAX", num_args = 0..=1, require_equals = true, default_missing_value = "6h")]
+    wait_for_quota: Option<String>,
+}
+
+impl QuotaFlag {
+    /// How long to wait, or what is wrong with it.
+    pub(super) fn read(&self) -> Result<Option<Duration>, Failure> {
+        let patience = self.wait_for_quota.as_deref().map(bounds::wall).transpose();
+        patience.map_err(|wrong| Failure::new(format!("--wait-for-quota: {wrong}")))
+    }
+}
+
+impl BoundFlags {
+    /// The bounds, or what is wrong with the first bad one.
+    pub(super) fn read(&self) -> Result<Bounds, Failure> {
+        fn flag<T>(name: &str, read: Option<Result<T, String>>) -> Result<Option<T>, Failure> {
+            read.transpose().map_err(|wrong| Failure::new(format!("{name}: {wrong}")))
+        }
+        Ok(Bounds {
+            spend: flag("--max-usd", self.max_usd.map(bounds::spend))?,
+            executions: flag("--max-executions", self.max_executions.map(bounds::executions))?,
+            wall: flag("--max-wall", self.max_wall.as_deref().map(bounds::wall))?,
+        })
+    }
+}
+
+/// A number of nodes, however wrong; what cannot be is refused when the graph is known.
+fn whole(word: &str) -> Result<i64, String> {
+    word.parse().map_err(|_| format!("it takes a whole number from 0 to {CONCURRENCY_MAX}"))
+}
+
+/// Dollars, however wrong; what cannot be is refused with the graph's own words for it.
+fn dollars(word: &str) -> Result<f64, String> {
+    word.parse().map_err(|_| "it takes dollars, such as 2.50".to_owned())
+}
+
+/// A count, however wrong; what cannot be is refused with the graph's own words for it.
+fn executions(word: &str) -> Result<i64, String> {
+    word.parse().map_err(|_| "it takes a whole number, such as 20".to_owned())
+}
+
+/// A graph that was loaded, with everything its flags say.
+pub(super) struct Ready {
+    /// The graph.
+    pub(super) loaded: Loaded,
+    /// How many nodes run at once.
+    pub(super) slots: usize,
+}
+
+/// How a leg is to be run.
+pub(super) struct Manner {
+    /// How soon a verdict is in the snapshot.
+    pub(super) durability: Durability,
+    /// The script of a rehearsal, empty without one; `None` for a run in earnest.
+    pub(super) rehearsal: Option<String>,
+    /// Whether it goes to the background once it is open.
+    pub(super) detached: bool,
+}
+
+/// Loads the graph that `common` names.
+pub(super) fn load(common: &Common, context: &mut Context) -> Result<Ready, Failure> {
+    context.out_is_feed = common.json;
+    let loaded = graph_file::load(&common.graph, context)?;
+    let slots = slots(&loaded.graph, common.concurrency, context)?;
+    Ok(Ready { loaded, slots })
+}
+
+/// Runs a graph that nothing speaks against any more; returns the exit code.
+pub(super) fn start(
+    common: &Common,
+    ready: Ready,
+    values: BTreeMap<String, String>,
+    services: Services,
+    manner: Manner,
+    context: &mut Context,
+) -> Result<u8, Failure> {
+    let Ready { loaded, slots } = ready;
+    let bounds = loaded.graph.bounds.overridden_by(common.bounds.read()?);
+    let claimed = execute::claim(context)?;
+    let title =
+        format!("Running graph \"{}\" (run {})", graph_file::title(&common.graph, &loaded), claimed.run.run);
+    let display = Display { title, json: common.json, quiet: common.quiet, detached: manner.detached };
+    let inherited = Inherited::first(&loaded.graph);
+    let order = Order {
+        encoded: encode(&loaded),
+        source_path: common.graph.display().to_string(),
+        sha256: loaded.sha256,
+        graph: Arc::new(loaded.graph),
+        inputs: values,
+        base: Context::base(),
+        continue_on_fail: common.continue_on_fail,
+        slots,
+        durability: manner.durability,
+        runtime: services.runtime,
+        shell: services.shell,
+        launcher: services.launcher,
+        git: services.git,
+        rehearsal: manner.rehearsal,
+        default_mode: DEFAULT_MODE,
+        bounds,
+        patience: common.quota.read()?,
+        inherited,
+    };
+    execute::execute(claimed, order, &display, context)
+}
+
+/// The number of slots; a number that cannot be is refused in plain words (case C11).
+pub(super) fn slots(graph: &Graph, flag: Option<i64>, context: &mut Context) -> Result<usize, Failure> {
+    let flag = match flag {
+        None | Some(0) => None,
+        Some(asked) => Some(usize::try_from(asked).map_err(|_| {
+            Failure::new(format!("--concurrency {asked}: at least one node must be able to run"))
+                .hinted(format!("give a number from 1 to {CONCURRENCY_MAX}, or 0 for the graph's own"))
+        })?),
+    };
+    if let Some(asked) = flag.filter(|asked| *asked > CONCURRENCY_MAX) {
+        writeln!(context.err, "note: --concurrency {asked} is capped at {CONCURRENCY_MAX}").ok();
+    }
+    Ok(graph.effective_concurrency(flag))
+}
+
+/// The inputs, or everything that is wrong with them.
+pub(super) fn input_values(common: &Common, graph: &Graph) -> Result<BTreeMap<String, String>, Failure> {
+    inputs::resolve(graph, &common.input, common.inputs.as_deref()).map_err(|errors| {
+        let hint = errors.iter().find_map(inputs::InputError::hint);
+        let list: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let failure = Failure::new(format!("{}: {}", common.graph.display(), list.join("; ")));
+        match hint {
+            Some(hint) => failure.hinted(hint),
+            None => failure,
+        }
+    })
+}
+
+/// The normalised graph as the snapshot holds it.
+fn encode(loaded: &Loaded) -> Box<serde_json::value::RawValue> {
+    serde_json::value::to_raw_value(&loaded.raw.clone().normalised())
+        .expect("a raw graph holds nothing that JSON cannot")
+}
+
+/// Refuses with the first of `reasons`, all of them told.
+pub(super) fn refuse(common: &Common, reasons: Vec<String>) -> Result<(), Failure> {
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{}: {}; nothing was run", common.graph.display(), reasons.join("; "))))
+}
+
+/// Tells what a runtime says of the graph, or refuses.
+pub(super) fn announce(common: &Common, found: Preflight, context: &mut Context) -> Result<(), Failure> {
+    refuse(common, found.refusals)?;
+    for line in found.warnings {
+        writeln!(context.err, "WARNING: {}", sanitize::one_line(&line)).ok();
+    }
+    let (said, _) = context.prose();
+    for line in found.disclosures {
+        writeln!(said, "{}", sanitize::one_line(&line)).ok();
+    }
+    Ok(())
+}

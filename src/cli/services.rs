@@ -1,0 +1,71 @@
+//! The real services of a run, wired: children, runtimes, the shell.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Failure;
+use crate::graph::{Graph, Work};
+use crate::node::runtime::RuntimeKind;
+use crate::node::runtime::claude::Claude;
+use crate::node::runtime::codex::Codex;
+use crate::node::shell::SystemShell;
+use crate::node::worktree::Git;
+use crate::node::{Runtime, Shell};
+use crate::process::{Launcher, find};
+
+/// What runs nodes.
+pub(super) struct Services {
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) shell: Arc<dyn Shell>,
+    pub(super) launcher: Arc<Launcher>,
+    pub(super) git: Option<Git>,
+}
+
+/// The services for a run of `graph` that is marked by `run`.
+///
+/// # Errors
+/// When the graph has prompts and their CLI is not installed (DECISIONS 19).
+pub(super) fn wire(kind: RuntimeKind, graph: &Graph, run: &str) -> Result<Services, Failure> {
+    let launcher = Launcher::new(run);
+    // A node in a worktree must not be pointed at another repository by what omg itself was started from.
+    let launcher = Arc::new(if graph.has_lanes() { launcher.outside_repositories() } else { launcher });
+    let git = if graph.has_lanes() { Git::find(Arc::clone(&launcher)).ok() } else { None };
+    let runtime = runtime(kind, &launcher, program(kind, graph)?);
+    let shell = Arc::new(SystemShell::new(Arc::clone(&launcher)));
+    Ok(Services { runtime, shell, launcher, git })
+}
+
+/// The runtime for looking at a graph without running it: its CLI need not be installed.
+pub(super) fn for_preflight(kind: RuntimeKind) -> Arc<dyn Runtime> {
+    let program = find::find(kind.as_str()).unwrap_or_else(|_| PathBuf::from(kind.as_str()));
+    runtime(kind, &Arc::new(Launcher::new("preflight")), program)
+}
+
+fn runtime(kind: RuntimeKind, launcher: &Arc<Launcher>, program: PathBuf) -> Arc<dyn Runtime> {
+    let launcher = Arc::clone(launcher);
+    match kind {
+        RuntimeKind::Codex => Arc::new(Codex::new(launcher, program, directory("CODEX_HOME", ".codex"))),
+        RuntimeKind::Claude | RuntimeKind::Rehearsal => {
+            Arc::new(Claude::new(launcher, program, directory("CLAUDE_CONFIG_DIR", ".claude")))
+        }
+    }
+}
+
+/// The CLI's own directory: the variable, else the name below the home directory.
+fn directory(variable: &str, name: &str) -> Option<PathBuf> {
+    let set = |variable: &str| std::env::var_os(variable).filter(|value: &OsString| !value.is_empty());
+    set(variable).map(PathBuf::from).or_else(|| Some(PathBuf::from(set("HOME")?).join(name)))
+}
+
+fn program(kind: RuntimeKind, graph: &Graph) -> Result<PathBuf, Failure> {
+    let word = kind.as_str();
+    let asks = |work: &Work| matches!(work, Work::Model(_));
+    let Some(first) = graph.nodes().iter().find(|node| asks(&node.work)) else {
+        return Ok(PathBuf::from(word));
+    };
+    find::find(word).map_err(|missing| {
+        Failure::new(format!("node \"{}\" needs {word}: {missing}", first.id))
+            .hinted(format!("install {word} and log in to it, or try the graph with omg rehearse"))
+    })
+}
