@@ -1,0 +1,35 @@
+//! End-to-end tests: the built program, a stand-in CLI, a home of their own. One file a topic; tests are named by the
+//! id of the case they pin where there is one.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests start the program and stop at the first surprise"
+)]
+
+#[path = "../contract/mod.rs"]
+mod contract;
+mod env;
+
+mod basics;
+mod cli;
+mod crash;
+mod detach;
+mod disk;
+mod gates;
+mod guard;
+mod lanes;
+mod loading;
+mod loops;
+mod money;
+mod output;
+mod pauses;
+mod processes;
+mod prune;
+mod resume;
+mod retries;
+mod runtimes;
+mod scheduling;
+mod signals;
+mod stop;
+mod terminal;

@@ -1,0 +1,160 @@
+//! Pauses that no gate causes: spent limits and bounds of a run (ADR 0009, DECISIONS 18).
+
+use crate::contract;
+use crate::env::TestEnv;
+
+const LIMITED: &str = r#"
+nodes:
+  - id: x
+    prompt: |
+      @on 1 raw {"is_error":true,"result":"You've hit your session limit · resets 8:05am (UTC)","total_cost_usd":0.02}
+      @say through
+  - {id: beside, prompt: "@sleep 0.3\n@say slow"}
+  - {id: below, depends_on: [x], prompt: "@say below"}
+  - {id: after, depends_on: [beside], prompt: "@say after"}
+"#;
+
+#[test]
+fn a_spent_limit_drains_pauses_and_goes_on() {
+    let env = TestEnv::new();
+    let ran = env.run_graph(LIMITED, &[]).exits(2);
+    assert!(ran.stdout.contains("8:05am") && ran.stdout.contains("--retry-failed"), "{}", ran.stdout);
+    assert_eq!(env.record("beside")["verdict"], "PASS", "what ran was drained");
+    assert_eq!(env.spawns().len(), 2, "nothing was started after the limit");
+    assert!(env.events_of("node_failed").is_empty());
+    assert_eq!(env.events_of("run_finished")[0]["outcome"], "paused");
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert_eq!(env.spawns().len(), 5);
+    assert_eq!(env.artifact("x").unwrap(), b"through");
+    assert_eq!(env.record("x")["cost_usd"], 0.03, "what the limited attempt cost is kept");
+    contract::check_run_dir(&env.run_dir());
+}
+
+fn chain(nodes: usize) -> String {
+    let mut graph = String::from("nodes:\n");
+    for n in 0..nodes {
+        let parent = if n == 0 { String::new() } else { format!("depends_on: [n{}], ", n - 1) };
+        graph.push_str(&["  - {id: n", &n.to_string(), ", ", &parent, "prompt: '@say ok'}\n"].concat());
+    }
+    graph
+}
+
+#[test]
+fn a_bound_on_dollars_pauses_before_it_is_broken() {
+    let env = TestEnv::new();
+    let ran = env.run_graph(&chain(5), &["--max-usd", "0.03"]).exits(2);
+    assert!(ran.stdout.contains("dollars"), "{}", ran.stdout);
+    assert_eq!(env.spawns().len(), 3);
+    // The bound stays; a higher one goes on.
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(2);
+    assert_eq!(env.spawns().len(), 3);
+    env.omg(&["resume", "latest", "--retry-failed", "--max-usd", "1"]).exits(0);
+    assert_eq!(env.spawns().len(), 5);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn bounds_on_executions_count_all_legs() {
+    let env = TestEnv::new();
+    let graph = format!("max_executions: 2\n{}", chain(5));
+    env.run_graph(&graph, &[]).exits(2);
+    assert_eq!(env.spawns().len(), 2);
+    env.omg(&["resume", "latest", "--retry-failed", "--max-executions", "4"]).exits(2);
+    assert_eq!(env.spawns().len(), 4);
+    env.omg(&["runs", "list"]).exits(0);
+}
+
+#[test]
+fn a_bound_on_time_lets_what_runs_end() {
+    let env = TestEnv::new();
+    let graph = "nodes:\n  - {id: a, prompt: '@sleep 0.5'}\n  - {id: b, depends_on: [a], prompt: '@say b'}\n";
+    let ran = env.run_graph(graph, &["--max-wall", "100ms"]).exits(2);
+    assert!(ran.stdout.contains("time"), "{}", ran.stdout);
+    assert_eq!(env.record("a")["verdict"], "PASS");
+    env.omg(&["resume", "latest", "--retry-failed", "--max-wall", "1h"]).exits(0);
+}
+
+#[test]
+fn bounds_that_cannot_be_are_refused() {
+    let env = TestEnv::new();
+    let wrong =
+        [("--max-usd", "-1"), ("--max-executions", "0"), ("--max-wall", "soon"), ("--max-wall", "-1s")];
+    for (flag, value) in wrong {
+        let ran = env.run_graph(&chain(1), &[flag, value]).exits(1);
+        assert!(ran.stderr.contains(&format!("{flag}: ")), "{}", ran.stderr);
+    }
+    for (flag, says) in [("--max-usd", "it takes dollars"), ("--max-executions", "it takes a whole number")] {
+        let ran = env.run_graph(&chain(1), &[flag, "lots"]).exits(1);
+        assert!(ran.stderr.contains(flag) && ran.stderr.contains(says), "{}", ran.stderr);
+    }
+    assert!(env.spawns().is_empty() && env.runs().is_empty(), "no run is left of it");
+}
+
+#[test]
+fn what_a_limited_node_cost_is_kept_when_a_failure_halts_the_run() {
+    let env = TestEnv::new();
+    let graph = r#"
+nodes:
+  - id: limited
+    prompt: |
+      @on 1 raw {"is_error":true,"result":"You've hit your limit · resets 3pm","total_cost_usd":0.02}
+      @say PASS
+  - {id: broken, prompt: "@sleep 0.5\n@on 1 exit 1"}
+"#;
+    let ran = env.run_graph(graph, &[]).exits(1);
+    assert!(ran.stdout.contains("TOTAL COST: $0.0300"), "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches("\nlimited ").count(), 1, "one row: {}", ran.stdout);
+    contract::check_run_dir(&env.run_dir());
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert_eq!(env.record("limited")["cost_usd"], 0.03);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn a_gate_that_a_halt_overtook_has_one_row() {
+    let env = TestEnv::new();
+    let graph = "nodes:\n  - {id: g, type: gate}\n  - {id: a, prompt: \"@sleep 0.3\\n@exit 1\"}\n";
+    env.run_graph(graph, &[]).exits(1);
+    let shown = env.omg(&["show", "latest"]).stdout;
+    assert!(shown.contains("2 node(s)") && !shown.contains("WAITING"), "{shown}");
+}
+
+/// A limit that is lifted at a moment that has just begun, in the CLI's own form.
+fn limited_for_a_moment() -> String {
+    let out = std::process::Command::new("date").args(["-u", "+%-I:%M%P"]).output().unwrap();
+    let now = String::from_utf8(out.stdout).unwrap();
+    LIMITED.replace("8:05am", now.trim())
+}
+
+#[test]
+fn a_limit_that_is_never_told_to_end_in_time_is_not_waited_for() {
+    let env = TestEnv::new();
+    let ran = env.run_graph(LIMITED, &["--wait-for-quota=1s"]).exits(2);
+    assert!(ran.stdout.contains("--retry-failed"), "{}", ran.stdout);
+    let ran = env.run_graph(LIMITED, &["--wait-for-quota=soon"]).exits(1);
+    assert!(ran.stderr.contains("--wait-for-quota"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_interrupted_wait_leaves_a_run_that_goes_on() {
+    let env = TestEnv::new();
+    env.write("g.yaml", limited_for_a_moment());
+    let run = env.start(&["run", "g.yaml", "--wait-for-quota=25h"]);
+    env.until("both are asked", || env.spawns().len() == 2);
+    env.until("what ran is drained", || env.events_of("node_passed").len() == 1);
+    run.signal(rustix::process::Signal::INT);
+    run.wait().exits(130);
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert_eq!(env.record("x")["cost_usd"], 0.03);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn a_limit_that_is_lifted_in_time_is_waited_out_in_the_same_leg() {
+    let env = TestEnv::new();
+    env.run_graph(&limited_for_a_moment(), &["--wait-for-quota"]).exits(0);
+    assert_eq!(env.events_of("run_started").len(), 1);
+    assert_eq!(env.spawns().len(), 5);
+    assert_eq!(env.record("x")["cost_usd"], 0.03);
+    contract::check_run_dir(&env.run_dir());
+}
