@@ -28,7 +28,16 @@ nodes:
 "#;
 
 fn crashes() -> u64 {
-    std::env::var("OMG_CRASHES").ok().and_then(|count| count.parse().ok()).unwrap_or(30)
+    std::env::var("OMG_CRASHES").ok().and_then(|count| count.parse().ok()).unwrap_or(120)
+}
+
+/// When an engine is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// So many microseconds after its start.
+    Time(u64),
+    /// As soon as the feed has so many lines: every one is a durable step, and what follows it may be lost.
+    Lines(usize),
 }
 
 fn repository() -> TestEnv {
@@ -46,7 +55,7 @@ fn repository() -> TestEnv {
 }
 
 /// Runs or resumes until the run has passed, killing the engine after `moments` of legs in turn.
-fn drive(env: &TestEnv, moments: &[u64]) {
+fn drive(env: &TestEnv, moments: &[Moment]) {
     env.write("g.yaml", GRAPH);
     let mut waits = false;
     for leg in 0..40 {
@@ -55,10 +64,18 @@ fn drive(env: &TestEnv, moments: &[u64]) {
             (_, true) => &["resume", "latest", "--approve", "gate"],
             (_, false) => &["resume", "latest", "--retry-failed"],
         };
-        let engine = env.start(words);
-        if let Some(moment) = moments.get(leg) {
+        let mut engine = env.start(words);
+        match moments.get(leg) {
             // The moment is the test's input: any is good.
-            std::thread::sleep(std::time::Duration::from_micros(*moment));
+            Some(Moment::Time(micros)) => std::thread::sleep(std::time::Duration::from_micros(*micros)),
+            Some(Moment::Lines(lines)) => {
+                while !engine.is_over() && (env.runs().is_empty() || env.feed_lines() < *lines) {
+                    std::thread::yield_now();
+                }
+            }
+            None => {}
+        }
+        if moments.get(leg).is_some() && !engine.is_over() {
             engine.signal(Signal::KILL);
         }
         let ran = engine.wait();
@@ -122,11 +139,24 @@ fn d5_a_run_that_is_killed_again_and_again_comes_to_the_same_end() {
         seed % below
     };
     for _ in 0..crashes() {
-        let moments: Vec<u64> = (0..1 + random(3)).map(|_| random(180_000)).collect();
+        let moments: Vec<Moment> = (0..1 + random(3)).map(|_| Moment::Time(random(180_000))).collect();
         let env = repository();
         drive(&env, &moments);
         if !env.runs().is_empty() && env.run_dir().join("state.json").exists() {
             check(&env);
         }
+    }
+}
+
+#[test]
+fn d5_a_run_that_is_killed_after_any_durable_step_comes_to_the_same_end() {
+    let whole = repository();
+    drive(&whole, &[]);
+    check(&whole);
+    for lines in 1..=whole.feed_lines() {
+        let env = repository();
+        // A leg that is killed at once, and one that reaches its gate before, are followed by another.
+        drive(&env, &[Moment::Lines(lines); 3]);
+        check(&env);
     }
 }

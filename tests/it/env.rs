@@ -273,6 +273,12 @@ impl Running {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// Whether it has ended; one that hangs fails the test.
+    pub(crate) fn is_over(&mut self) -> bool {
+        assert!(self.since.elapsed() < HANG, "omg hangs");
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Watches it to its end and tells the most memory that it held at any time.
     pub(crate) fn peak_kilobytes(&self) -> u64 {
         let (mut peak, deadline) = (0, self.since + HANG);
