@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -397,6 +398,17 @@ fn a_foreign_directory_is_refused_and_left_alone() {
         assert_eq!(env.record("a")["cause"], "setup");
         assert!(env.spawns().is_empty() && lane(&env, "lane").symlink_metadata().is_ok(), "{foreign}");
     }
+}
+
+#[test]
+fn a_repository_that_is_busy_for_a_moment_is_asked_again() {
+    let env = repository();
+    let (hook, seen) = (env.work().join(".git/hooks/post-checkout"), env.path("seen"));
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, format!("#!/bin/sh\nmkdir {} || exit 0\nexit 1\n", seen.display())).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    env.run_graph("nodes: [{id: a, type: command, command: pwd, worktree: lane}]", &[]).exits(0);
+    assert!(seen.exists() && !lane(&env, "lane").exists(), "the hook spoke against the first checkout");
 }
 
 /// What a git that was killed while it made the lane's branch leaves beside it.

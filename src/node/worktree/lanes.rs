@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use crate::graph::Cause;
 use crate::node::judge::Fault;
@@ -20,6 +21,9 @@ use crate::text::sanitize::lead_detail;
 
 /// What a lane began with: its commit, then the stashes that were there before it.
 const STATE: &str = "omg-lane";
+
+/// How long a repository that refused is left alone before it is asked again.
+const BUSY: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
 /// Says that a lane was being taken away, everything in it kept.
 pub(super) const GOING: &str = "omg-going";
@@ -137,6 +141,18 @@ impl GitLanes {
     /// The repository's own directory, which all its worktrees share.
     pub(super) fn common(&self, dir: &Path) -> Result<PathBuf, GitError> {
         self.git.path(dir, ["rev-parse", "--git-common-dir"])
+    }
+
+    /// The nodes of other lanes use the same repository meanwhile: a lock is held, or a stash is gone between two
+    /// questions. That passes, so a refusal is believed when it is repeated.
+    fn provide_patiently(&self, name: &str) -> Result<Lane, LaneError> {
+        for pause in BUSY {
+            match self.provide(name) {
+                Err(LaneError::Git(GitError::Refused { .. })) => thread::sleep(pause),
+                done => return done,
+            }
+        }
+        self.provide(name)
     }
 
     fn provide(&self, name: &str) -> Result<Lane, LaneError> {
@@ -328,7 +344,7 @@ impl Lanes for GitLanes {
         }
         let lane = {
             let _one = lock(&self.one_at_a_time);
-            self.provide(name).map_err(|error| refused(name, &error))?
+            self.provide_patiently(name).map_err(|error| refused(name, &error))?
         };
         if !leftovers::is_set_up(&lane.admin) {
             self.set_up(&lane, set_up)?;
