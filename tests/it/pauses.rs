@@ -119,11 +119,11 @@ fn a_gate_that_a_halt_overtook_has_one_row() {
     assert!(shown.contains("2 node(s)") && !shown.contains("WAITING"), "{shown}");
 }
 
-/// A limit that is lifted at a moment that has just begun, in the CLI's own form.
-fn limited_for_a_moment() -> String {
-    let out = std::process::Command::new("date").args(["-u", "+%-I:%M%P"]).output().unwrap();
-    let now = String::from_utf8(out.stdout).unwrap();
-    LIMITED.replace("8:05am", now.trim())
+/// A limit that is lifted at `when`, as `date` understands it, told in the CLI's own form.
+fn limited_until(when: &str) -> String {
+    let out = std::process::Command::new("date").args(["-u", "-d", when, "+%-I:%M%P"]).output().unwrap();
+    let told = String::from_utf8(out.stdout).unwrap();
+    LIMITED.replace("8:05am", told.trim())
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_limit_that_is_never_told_to_end_in_time_is_not_waited_for() {
 #[test]
 fn an_interrupted_wait_leaves_a_run_that_goes_on() {
     let env = TestEnv::new();
-    env.write("g.yaml", limited_for_a_moment());
+    env.write("g.yaml", limited_until("2 hours"));
     let run = env.start(&["run", "g.yaml", "--wait-for-quota=25h"]);
     env.until("both are asked", || env.spawns().len() == 2);
     env.until("what ran is drained", || env.events_of("node_passed").len() == 1);
@@ -152,7 +152,7 @@ fn an_interrupted_wait_leaves_a_run_that_goes_on() {
 #[test]
 fn a_limit_that_is_lifted_in_time_is_waited_out_in_the_same_leg() {
     let env = TestEnv::new();
-    env.run_graph(&limited_for_a_moment(), &["--wait-for-quota"]).exits(0);
+    env.run_graph(&limited_until("now"), &["--wait-for-quota"]).exits(0);
     assert_eq!(env.events_of("run_started").len(), 1);
     assert_eq!(env.spawns().len(), 5);
     assert_eq!(env.record("x")["cost_usd"], 0.03);
