@@ -20,6 +20,7 @@ use crate::view::history::{Run, hint};
 
 /// The longest ladder of a child takes five seconds; the rest is for what comes after it.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// A leg that ends tells nobody who is not its parent, and to wait for its lock by taking it would be to hold the run.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// End runs that are under way.

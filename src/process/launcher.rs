@@ -205,6 +205,7 @@ impl Launcher {
         let kept = self.kept().clone();
         remains::end(&|| self.descendants.left_by_run(&self.mark, &kept), &|_| (), Duration::ZERO);
         // What cleared its environment is adopted, and so can be found, once those that it came from are gone.
+        // Each of those is waited for by a thread of its own, which has no word for this one: it looks at the list.
         let until = Instant::now() + STUBBORN;
         while !self.live().is_empty() && Instant::now() < until {
             std::thread::sleep(LOOK);
