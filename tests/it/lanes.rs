@@ -483,18 +483,21 @@ fn the_lane_of_a_leg_that_died_is_taken_away_by_the_next_one_even_when_no_node_n
 
 /// A run whose engine is killed while its lane's node is at work; the node has ended by the time this returns.
 fn killed(env: &TestEnv) {
-    env.write(
-        "g.yaml",
+    let (pid, go) = (env.path("pid.log"), env.path("go.log"));
+    let graph = format!(
         "nodes:\n  - id: a\n    type: command\n    worktree: lane\n    command: |\n      \
          if test -e done; then cat done untracked; exit; fi\n      \
          echo committed > done; git add done; git commit -q -m done; echo untracked > untracked; echo i > i.log\n      \
-         echo $$ > ../../../../../work/pid.log; while test ! -e ../../../../../work/go.log; do sleep 0.02; done\n",
+         echo $$ > {}; while test ! -e {}; do sleep 0.02; done\n",
+        pid.display(),
+        go.display()
     );
+    env.write("g.yaml", &graph);
     let running = env.start(&["run", "g.yaml"]);
-    env.until("the node is at work", || env.path("pid.log").exists());
+    env.until("the node is at work", || pid.exists());
     running.signal(Signal::KILL);
     running.wait().exits(-9);
-    env.write("go.log", "");
+    fs::write(&go, "").unwrap();
     env.until("the node has ended", || env.pids_of("while test").is_empty());
 }
 
