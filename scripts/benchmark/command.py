@@ -52,7 +52,7 @@ def tell(name, rows):
     print(f"\n## {name}\n\n| {'what':44} | {'measured':>26} | {'floor':>26} | {'goal':>12} | {'is':>8} | holds |")
     print("|---|---|---|---|---|---|")
     for row in rows:
-        verdict = "-" if row.holds is None else "yes" if row.holds else "NO"
+        verdict = {None: "-", True: "yes", False: "NO"}.get(row.holds, row.holds)
         figures = f"{row.measured:>26} | {row.floor:>26} | {row.goal:>12} | {row.value:>8}"
         print(f"| {row.what:44} | {figures} | {verdict:5} |", flush=True)
         if row.holds is False:

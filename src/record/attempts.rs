@@ -71,15 +71,22 @@ pub struct Attempt {
     pub said: Vec<(Said, PathBuf)>,
 }
 
-/// Keeps what an attempt of `node` said, at most [`KEPT_BYTES_MAX`] of it. Nothing said leaves no file.
-pub fn keep(run: &RunDir, node: &NodeId, id: AttemptId, said: Said, text: &[u8]) -> Result<(), AttemptError> {
-    if text.is_empty() {
-        return Ok(());
+/// Where what the attempts of one node say is kept.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder of `node`, made when it is not there.
+    pub fn open(run: &RunDir, node: &NodeId) -> Result<Self, AttemptError> {
+        let directory = run.attempts(node);
+        make_directory(run, node).map_err(at(&directory, "cannot create it"))?;
+        Ok(Folder(directory))
     }
-    let directory = run.attempts(node);
-    make_directory(run, node).map_err(at(&directory, "cannot create it"))?;
-    let path = directory.join(file_name(id, said));
-    write_new(&path, text).map_err(at(&path, "cannot write it"))
+
+    /// Keeps what an attempt said, at most [`KEPT_BYTES_MAX`] of it.
+    pub fn keep(&self, id: AttemptId, said: Said, text: &[u8]) -> Result<(), AttemptError> {
+        let path = self.0.join(file_name(id, said));
+        write_new(&path, text).map_err(at(&path, "cannot write it"))
+    }
 }
 
 /// As much of `text` as is kept.
@@ -179,6 +186,10 @@ mod tests {
         (home, run, NodeId::parse("lane/a").unwrap())
     }
 
+    fn keep(run: &RunDir, node: &NodeId, id: AttemptId, said: Said, text: &[u8]) -> Result<(), AttemptError> {
+        Folder::open(run, node)?.keep(id, said, text)
+    }
+
     #[test]
     fn attempts_come_back_in_the_order_in_which_they_ran() {
         let (_home, run, node) = run();
@@ -193,14 +204,6 @@ mod tests {
         let (said, path) = &listed[0].said[0];
         assert_eq!((*said, read(path).unwrap().as_str()), (Said::Prompt, "well?"));
         assert!(path.ends_with("attempts/lane~a/1-0-1.prompt"));
-    }
-
-    #[test]
-    fn nothing_said_leaves_no_trace() {
-        let (_home, run, node) = run();
-        keep(&run, &node, FIRST, Said::Stderr, b"").unwrap();
-        assert!(!run.path().join("attempts").exists());
-        assert_eq!(list(&run, &node).unwrap(), []);
     }
 
     #[test]

@@ -160,8 +160,8 @@ pub struct NodeNow {
     pub usage: Usage,
     /// Tokens of its last leg.
     pub leg_usage: Usage,
-    /// Its last terminal event, and the leg of that.
-    pub terminal: Option<(u32, Box<Event>)>,
+    /// What its last terminal event says, the costs aside, and the leg of that.
+    pub terminal: Option<(u32, Box<Record>)>,
     /// The round of each of its terminal events and firings, and the duration of the former: which records of it the
     /// feed accounts for.
     pub ends: Vec<(u32, Option<i64>)>,
@@ -191,7 +191,7 @@ pub enum NodeState {
 
 impl Nodes {
     /// Takes the next event.
-    pub fn take(&mut self, event: &Event) {
+    pub fn take(&mut self, event: Event) {
         self.closed |= event.event == EventKind::RunFinished;
         if event.event == EventKind::RunStarted && event.phase.is_empty() {
             self.next_leg();
@@ -210,7 +210,7 @@ impl Nodes {
             _ => None,
         };
         if !event.node_id.is_empty() {
-            self.of(event).take(state, event);
+            self.of(&event).take(state, event);
         }
     }
 
@@ -246,7 +246,7 @@ impl Nodes {
 }
 
 impl NodeNow {
-    fn take(&mut self, state: Option<NodeState>, event: &Event) {
+    fn take(&mut self, state: Option<NodeState>, event: Event) {
         self.charge(event.charge(), event.usage);
         let Some(state) = state else { return };
         if self.state != state || event.event == EventKind::NodeStarted {
@@ -265,8 +265,8 @@ impl NodeNow {
         self.round = event.round;
         self.session_id.clone_from(&event.session_id);
         if matches!(state, NodeState::Passed | NodeState::Failed) {
-            self.terminal = Some((self.leg, Box::new(event.clone())));
             self.ends.push((event.round, Some(event.duration)));
+            self.terminal = Some((self.leg, Box::new(Record::told_by(event))));
             self.fired = None;
         }
     }
@@ -293,25 +293,20 @@ impl NodeNow {
 
     /// The record that the last terminal event stands for, the costs of all legs in it.
     pub fn record(&self) -> Option<Record> {
-        let (_, event) = self.terminal.as_ref()?;
-        let mut record = Record {
-            verdict: if event.event == EventKind::NodePassed { Verdict::Pass } else { Verdict::Fail },
-            session_id: event.session_id.clone(),
-            usage: self.usage,
-            budget_usd: event.budget_usd,
-            duration: event.duration,
-            artifact_path: event.artifact_path.clone(),
-            detail: event.detail.clone(),
-            round: event.round,
-            judged: event.judged,
-            provenance: event.provenance,
-            cause: event.cause,
-            leaky: event.leaky,
-            retries: event.retries,
-            ..Record::default()
-        };
+        let (_, told) = self.terminal.as_ref()?;
+        Some(self.priced(Record::clone(told)))
+    }
+
+    /// The same of a node that is of no more use otherwise.
+    pub fn into_record(mut self) -> Option<Record> {
+        let (_, told) = self.terminal.take()?;
+        Some(self.priced(*told))
+    }
+
+    fn priced(&self, record: Record) -> Record {
+        let mut record = Record { usage: self.usage, ..record };
         record.set_cost(self.cost);
-        Some(record)
+        record
     }
 }
 
@@ -332,7 +327,7 @@ mod tests {
 
     fn nodes(lines: &str) -> Nodes {
         let mut nodes = Nodes::default();
-        events(lines).iter().for_each(|event| nodes.take(event));
+        events(lines).into_iter().for_each(|event| nodes.take(event));
         nodes
     }
 

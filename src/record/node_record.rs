@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{Cause, Provenance};
-use crate::record::Event;
+use crate::record::{Event, EventKind};
 use crate::text::money::{Cost, Money};
 use crate::text::usage::Usage;
 
@@ -118,6 +118,25 @@ impl Record {
         event.cause = self.cause;
         event.leaky = self.leaky;
         event.budget_usd = self.budget_usd;
+    }
+
+    /// What a terminal event says, everything but the price: [`describe`](Self::describe) undone.
+    pub(crate) fn told_by(event: Event) -> Self {
+        Record {
+            verdict: if event.event == EventKind::NodePassed { Verdict::Pass } else { Verdict::Fail },
+            session_id: event.session_id,
+            budget_usd: event.budget_usd,
+            duration: event.duration,
+            artifact_path: event.artifact_path,
+            detail: event.detail,
+            round: event.round,
+            judged: event.judged,
+            provenance: event.provenance,
+            cause: event.cause,
+            leaky: event.leaky,
+            retries: event.retries,
+            ..Record::default()
+        }
     }
 
     /// Whether the record settles its node.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::graph::NodeId;
 use crate::record::RunDir;
-use crate::record::attempts::{self, AttemptId, Said};
+use crate::record::attempts::{self, AttemptError, AttemptId, Folder, Said};
 use crate::record::observe::{Notice, Observer};
 
 /// How long what was said may wait for more: too short for a person to notice.
@@ -73,7 +73,7 @@ impl Scribe {
             return;
         }
         let order = Order { node: node.clone(), id, said, text: attempts::bounded(text).into_owned() };
-        if self.is_at_work() { self.give(order) } else { self.desk.carry_out(&order) }
+        if self.is_at_work() { self.give(order) } else { self.desk.carry_out(&mut [order]) }
     }
 
     fn give(&self, order: Order) {
@@ -120,8 +120,8 @@ impl Desk {
     }
 
     fn serve(&self) {
-        while let Some(orders) = self.gather() {
-            orders.iter().for_each(|order| self.carry_out(order));
+        while let Some(mut orders) = self.gather() {
+            self.carry_out(&mut orders);
             self.lock().done += orders.len() as u64;
             self.written.notify_all();
         }
@@ -140,17 +140,26 @@ impl Desk {
         (!orders.is_empty()).then_some(orders)
     }
 
-    fn carry_out(&self, order: &Order) {
-        let Order { node, id, said, text } = order;
-        if let Err(error) = attempts::keep(&self.run, node, *id, *said, text) {
-            let node = Some(node.clone());
-            self.observer.notice(Notice::Warning { node, message: error.to_string() });
+    /// Writes each node's in their order; its folder is looked at once for all of them.
+    fn carry_out(&self, orders: &mut [Order]) {
+        orders.sort_by(|one, other| one.node.cmp(&other.node));
+        for of_node in orders.chunk_by(|one, other| one.node == other.node) {
+            let node = &of_node[0].node;
+            if let Err(error) = keep(&self.run, node, of_node) {
+                let node = Some(node.clone());
+                self.observer.notice(Notice::Warning { node, message: error.to_string() });
+            }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Tray> {
         self.tray.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn keep(run: &RunDir, node: &NodeId, orders: &[Order]) -> Result<(), AttemptError> {
+    let folder = Folder::open(run, node)?;
+    orders.iter().try_for_each(|order| folder.keep(order.id, order.said, &order.text))
 }
 
 #[cfg(test)]
@@ -194,6 +203,16 @@ mod tests {
         assert!(
             attempts::read(&attempts::list(&run, &node).unwrap()[0].said[1].1).unwrap().contains("dropped")
         );
+    }
+
+    #[test]
+    fn nothing_said_leaves_no_trace() {
+        let (_home, run, node) = place();
+        let scribe = Scribe::start(run.clone(), Arc::new(Heard::default()));
+        scribe.keep(&node, FIRST, Said::Stderr, b"");
+        drop(scribe);
+        assert!(!run.path().join("attempts").exists());
+        assert_eq!(attempts::list(&run, &node).unwrap(), []);
     }
 
     #[test]

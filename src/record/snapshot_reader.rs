@@ -3,12 +3,14 @@
 //! The schema must be exactly ours; unknown keys are ignored. A [`Brief`] is made in one pass that counts nodes
 //! and sums records without keeping any of them, and skips the graph's prompts. Checks no graph, writes nothing.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use crate::record::event::Skipped;
 use crate::record::snapshot::{GateState, SCHEMA};
@@ -16,6 +18,9 @@ use crate::record::status::Completion;
 use crate::record::stream::open_regular;
 use crate::record::{Record, RunDir, Snapshot, Usage, Verdict};
 use crate::text::money::{Cost, Money};
+
+/// What is expected under `nodes`.
+const RECORDS: &str = "records by node id";
 
 /// Why a snapshot could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +69,59 @@ pub enum SnapshotError {
 impl Snapshot {
     /// Reads the snapshot of the run in `dir`.
     pub fn read(dir: &RunDir) -> Result<Snapshot, SnapshotError> {
-        read(&dir.snapshot(), |snapshot: &Snapshot| i64::from(snapshot.schema))
+        read(&dir.snapshot(), |bytes| {
+            let snapshot: Snapshot = serde_json::from_slice(bytes)?;
+            Ok((i64::from(snapshot.schema), snapshot))
+        })
+    }
+}
+
+/// Those records of the run in `dir` that `wanted` wants, by node id. No other is ever held.
+pub fn records(
+    dir: &RunDir,
+    wanted: impl FnMut(&str, &Record) -> bool,
+) -> Result<BTreeMap<String, Record>, SnapshotError> {
+    read(&dir.snapshot(), |bytes| {
+        let Whereabouts { schema, nodes } = serde_json::from_slice(bytes)?;
+        let text = nodes.map_or("{}", RawValue::get);
+        Ok((schema, Sieve(wanted).deserialize(&mut serde_json::Deserializer::from_str(text))?))
+    })
+}
+
+/// Where the records stand in a snapshot.
+#[derive(Deserialize)]
+struct Whereabouts<'a> {
+    schema: i64,
+    #[serde(borrow)]
+    nodes: Option<&'a RawValue>,
+}
+
+/// Keeps those records that its question is answered yes for.
+struct Sieve<F>(F);
+
+impl<'de, F: FnMut(&str, &Record) -> bool> DeserializeSeed<'de> for Sieve<F> {
+    type Value = BTreeMap<String, Record>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, F: FnMut(&str, &Record) -> bool> Visitor<'de> for Sieve<F> {
+    type Value = BTreeMap<String, Record>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(RECORDS)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut kept = BTreeMap::new();
+        while let Some((id, record)) = map.next_entry::<String, Record>()? {
+            if (self.0)(&id, &record) {
+                kept.insert(id, record);
+            }
+        }
+        Ok(kept)
     }
 }
 
@@ -96,7 +153,10 @@ pub struct Brief {
 impl Brief {
     /// Reads what a listing needs of the run in `dir`.
     pub fn read(dir: &RunDir) -> Result<Brief, SnapshotError> {
-        read(&dir.snapshot(), |brief: &Brief| brief.schema)
+        read(&dir.snapshot(), |bytes| {
+            let brief: Brief = serde_json::from_slice(bytes)?;
+            Ok((brief.schema, brief))
+        })
     }
 
     /// What a listing needs of a snapshot that was read whole.
@@ -215,12 +275,16 @@ fn planning(usd: f64, unknown: bool) -> Cost {
     Cost { known: Money::from_usd(usd).unwrap_or(Money::ZERO), unknown: u32::from(unknown) }
 }
 
-fn read<T: for<'de> Deserialize<'de>>(path: &Path, schema: impl Fn(&T) -> i64) -> Result<T, SnapshotError> {
+/// Reads the file at `path` by `decode`, which returns the schema that it found along with what it made of it.
+fn read<T>(
+    path: &Path,
+    decode: impl FnOnce(&[u8]) -> serde_json::Result<(i64, T)>,
+) -> Result<T, SnapshotError> {
     let bytes = bytes(path)?;
     let other = |found| SnapshotError::Schema { path: path.to_path_buf(), found };
-    match serde_json::from_slice::<T>(&bytes) {
-        Ok(value) if schema(&value) == i64::from(SCHEMA) => Ok(value),
-        Ok(value) => Err(other(schema(&value))),
+    match decode(&bytes) {
+        Ok((schema, value)) if schema == i64::from(SCHEMA) => Ok(value),
+        Ok((schema, _)) => Err(other(schema)),
         // Another schema may have other shapes; its number is the better answer than the first that did not fit.
         Err(source) => Err(match serde_json::from_slice::<SchemaOnly>(&bytes) {
             Ok(SchemaOnly { schema }) if schema != i64::from(SCHEMA) => other(schema),
@@ -273,7 +337,7 @@ impl<'de> Visitor<'de> for Tally {
     type Value = Tally;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("records by node id")
+        f.write_str(RECORDS)
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Tally, A::Error> {
@@ -339,6 +403,18 @@ mod tests {
             (same.completion(), same.cost(), &same.graph),
             (brief.completion(), brief.cost(), &brief.graph)
         );
+    }
+
+    #[test]
+    fn only_the_records_that_are_wanted_are_kept() {
+        let (_folder, dir) = with(WHOLE);
+        let kept = records(&dir, |id, record| id == "a" && record.is_settled()).expect("read");
+        assert_eq!(
+            kept,
+            BTreeMap::from([("a".to_owned(), Snapshot::read(&dir).expect("read").nodes["a"].clone())])
+        );
+        let (_folder, without) = with("{\"schema\":3}");
+        assert_eq!(records(&without, |_, _| true).expect("read"), BTreeMap::new());
     }
 
     #[test]

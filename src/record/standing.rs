@@ -86,7 +86,7 @@ fn told(dir: &RunDir) -> Result<(Legs, Nodes), StreamError> {
     let (mut legs, mut nodes) = (Legs::default(), Nodes::default());
     stream::walk(&dir.feed(), |event| {
         legs.take(&event);
-        nodes.take(&event);
+        nodes.take(event);
     })?;
     Ok((legs, nodes))
 }

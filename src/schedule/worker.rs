@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Select, Sender, TryRecvError, unbounded};
 
 use crate::schedule::machine::UnitIx;
 use crate::schedule::permits::Permit;
@@ -90,11 +90,25 @@ impl<W: Workload> Pool<W> {
 }
 
 fn serve<W: Workload>(work: &W, queue: &Receiver<Job<W::Ticket>>, done: &Sender<Done>) {
-    for Job { unit, ticket, permit } in queue {
+    while let Some(Job { unit, ticket, permit }) = next(queue) {
         let settled = catch_unwind(AssertUnwindSafe(|| work.run(unit, ticket)))
             .unwrap_or_else(|panic| work.panicked(unit, message(&*panic)));
         if done.send(Done { unit, settled, permit }).is_err() {
             return;
+        }
+    }
+}
+
+/// The next job, once there is one; `None` when there will be none. A plain `recv` would first spin, and on a machine
+/// with few cores take the time of the very thread that is about to send.
+fn next<T>(queue: &Receiver<Job<T>>) -> Option<Job<T>> {
+    let mut wait = Select::new();
+    wait.recv(queue);
+    loop {
+        match queue.try_recv() {
+            Ok(job) => return Some(job),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => drop(wait.ready()),
         }
     }
 }

@@ -1,18 +1,19 @@
 //! The guard of a leg, as the engine sees it: a process that outlives it and ends what it leaves (`ARCHITECTURE` 6).
 //!
-//! The engine tells it every group that starts and ends, a short line each, and takes its leave with a word. A pipe that
-//! closes without that word means that the engine died, however it did. [`post`] is the guard's own side. Knows no
-//! run directory: where the guard leaves its note is handed through.
+//! The engine keeps a book of every group that starts and ends, a short line each, in a file without a name that both
+//! hold: nobody is woken by an entry, and the book outlives whoever wrote it. A pipe tells the guard how the engine's
+//! time ended: with a word of leave, or, when it closes without one, by death, however that came. [`post`] is the
+//! guard's own side. Knows no run directory: where the guard leaves its note is handed through.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, PipeWriter, Write};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use crate::process::again::this_program;
@@ -26,8 +27,6 @@ pub mod post;
 const WORD: &str = "__guard";
 /// How long the engine waits for a guard that it has taken its leave of.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What may be waiting for a guard that does not read: as much as ten thousands of children tell.
-const PENDING_MAX: usize = 1 << 20;
 
 /// What a guard that is gone means.
 const GONE: &str =
@@ -80,25 +79,24 @@ pub(crate) struct Guard {
 /// The way to a guard that is there.
 struct Link {
     pipe: PipeWriter,
+    book: File,
     staff: Staff,
-    /// Lines that the pipe had no room for.
-    pending: Vec<u8>,
 }
 
 impl Guard {
     /// Starts a guard; `warn` hears of it once should it be lost.
     pub(crate) fn start(orders: &Orders, warn: Warn) -> io::Result<Self> {
         let (theirs, pipe) = io::pipe()?;
-        // A guard that was stopped must not stop the run as well.
-        fcntl_setfl(pipe.as_fd(), OFlags::WRONLY | OFlags::NONBLOCK)?;
+        let book = new_book()?;
         let mut command = this_program(&orders.words().each_ref().map(|it| it as &OsStr))?;
         if orders.group > 0 {
             // A group of its own at once, so that a Ctrl-C during its start is not meant for it.
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
         }
-        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        // The book is its standard output, the one place besides its input that a program is started with.
+        command.stdin(theirs).stdout(book.try_clone()?).stderr(Stdio::null());
         let staff = Staff::start(&mut command)?;
-        Ok(Guard { link: Mutex::new(Some(Link { pipe, staff, pending: Vec::new() })), warn })
+        Ok(Guard { link: Mutex::new(Some(Link { pipe, book, staff })), warn })
     }
 
     /// A child leads this group from now on.
@@ -119,13 +117,13 @@ impl Guard {
     /// Takes leave of it and waits until it is gone.
     pub(crate) fn dismiss(&self) {
         let Some(mut link) = self.link().take() else { return };
-        let told = link.write("bye\n").is_ok() && link.pending.is_empty();
+        let told = link.pipe.write_all(post::LEAVE).is_ok();
         link.part(told);
     }
 
     fn tell(&self, line: &str) {
         let mut held = self.link();
-        if held.as_mut().is_none_or(|link| link.write(line).is_ok()) {
+        if held.as_mut().is_none_or(|link| link.note(line).is_ok()) {
             return;
         }
         let lost = held.take();
@@ -148,23 +146,14 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Link {
-    /// Writes the line, or keeps it for the next time when there is no room. A reader that is gone is an error and
-    /// no signal, since Rust programs ignore SIGPIPE.
-    fn write(&mut self, line: &str) -> io::Result<()> {
-        self.pending.extend_from_slice(line.as_bytes());
-        while !self.pending.is_empty() {
-            match self.pipe.write(&self.pending) {
-                Ok(count) => drop(self.pending.drain(..count)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error)
-                    if error.kind() == io::ErrorKind::WouldBlock && self.pending.len() < PENDING_MAX =>
-                {
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
+    /// Enters a line into the book, for a guard that is there to read it.
+    fn note(&mut self, line: &str) -> io::Result<()> {
+        let mut ends = [PollFd::new(&self.pipe, PollFlags::empty())];
+        poll(&mut ends, Some(&Timespec::default()))?;
+        if !ends[0].revents().is_empty() {
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
-        Ok(())
+        self.book.write_all(line.as_bytes())
     }
 
     /// Waits until the guard is gone. One that was not told why the pipe closes is killed before it does: it would
@@ -177,6 +166,19 @@ impl Link {
             self.staff.end();
         }
     }
+}
+
+/// A file without a name, in memory where the system has such.
+#[cfg(target_os = "linux")]
+fn new_book() -> io::Result<File> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    Ok(rustix::fs::memfd_create("omg-guard", flags)?.into())
+}
+
+/// A file without a name.
+#[cfg(not(target_os = "linux"))]
+fn new_book() -> io::Result<File> {
+    tempfile::tempfile()
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::io::{self, BufRead};
+use std::fs::File;
+use std::io::{self, BufRead, Read};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -18,6 +21,8 @@ use crate::process::guard::Orders;
 use crate::process::remains::{self, GRACE, Stray};
 use crate::process::signals::OTHERS;
 
+/// The word by which the engine takes its leave.
+pub(crate) const LEAVE: &[u8] = b"bye\n";
 /// How often it looks again once nothing is found: a process that was being started when the engine died carries its
 /// marker only after its exec.
 const LOOKS: u32 = 3;
@@ -47,14 +52,29 @@ struct Charges {
     kept: BTreeSet<Vec<u8>>,
 }
 
-/// Stands guard, the engine on standard input, until there is nothing more to do.
-pub fn keep(orders: &Orders) -> Parting {
+/// Stands guard, the engine on standard input, until there is nothing more to do; `book` is the engine's book.
+pub fn keep(orders: &Orders, book: BorrowedFd<'_>) -> Parting {
     withdraw(orders.group);
-    let mut charges = Charges::default();
-    if charges.listen(&mut io::stdin().lock()) {
+    if takes_leave(&mut io::stdin().lock()) {
         return Parting::Dismissed;
     }
-    end_all(charges, &orders.mark)
+    // A book that cannot be read leaves what carries the marker, and that is found without it.
+    end_all(Charges::read(&whole(book).unwrap_or_default()), &orders.mark)
+}
+
+/// Waits until the engine takes its leave or is gone; returns which.
+fn takes_leave(engine: &mut dyn Read) -> bool {
+    let mut word = Vec::new();
+    engine.read_to_end(&mut word).is_ok() && word == LEAVE
+}
+
+/// What the engine wrote. Its place in the file is at the end, where the engine, who shares it, left it.
+fn whole(book: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    let book = File::from(book.try_clone_to_owned()?);
+    let length = usize::try_from(book.metadata()?.len()).map_err(io::Error::other)?;
+    let mut text = vec![0; length];
+    book.read_exact_at(&mut text, 0)?;
+    Ok(text)
 }
 
 /// Goes where no terminal and no signal but a KILL ends it, and holds no directory.
@@ -73,18 +93,14 @@ fn withdraw(engine_group: i32) {
 }
 
 impl Charges {
-    /// Listens to the end; returns whether the engine took its leave.
-    fn listen(&mut self, engine: &mut dyn BufRead) -> bool {
-        let mut line = Vec::new();
-        // A line without an end was cut off by a death.
-        while engine.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
-            if line == b"bye" {
-                return true;
-            }
-            self.take(&line);
+    /// Reads the book. A line without an end was cut off by a death.
+    fn read(mut book: &[u8]) -> Self {
+        let (mut charges, mut line) = (Charges::default(), Vec::new());
+        while book.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
+            charges.take(&line);
             line.clear();
         }
-        false
+        charges
     }
 
     fn take(&mut self, line: &[u8]) {
@@ -135,25 +151,30 @@ fn end_all(charges: Charges, mark: &str) -> Parting {
 mod tests {
     use super::*;
 
-    fn check(said: &str, dismissed: bool, groups: &[i32], kept: &[&str]) {
-        let mut charges = Charges::default();
-        assert_eq!(charges.listen(&mut said.as_bytes()), dismissed, "{said:?}");
-        assert_eq!(charges.groups, groups.iter().copied().collect(), "{said:?}");
-        assert_eq!(charges.kept, kept.iter().map(|it| it.as_bytes().to_vec()).collect(), "{said:?}");
+    fn check(book: &str, groups: &[i32], kept: &[&str]) {
+        let charges = Charges::read(book.as_bytes());
+        assert_eq!(charges.groups, groups.iter().copied().collect(), "{book:?}");
+        assert_eq!(charges.kept, kept.iter().map(|it| it.as_bytes().to_vec()).collect(), "{book:?}");
     }
 
     #[test]
     fn what_started_and_did_not_end_is_left_to_the_guard() {
-        check("+12\n+13\n-12\n", false, &[13], &[]);
-        check("+12\n-12\n+12\nbye\n", true, &[12], &[]);
-        check("=a/0\n=b/sub/1\n+9\n", false, &[9], &["a/0", "b/sub/1"]);
-        check("", false, &[], &[]);
+        check("+12\n+13\n-12\n", &[13], &[]);
+        check("+12\n-12\n+12\n", &[12], &[]);
+        check("=a/0\n=b/sub/1\n+9\n", &[9], &["a/0", "b/sub/1"]);
+        check("", &[], &[]);
     }
 
     #[test]
     fn what_was_cut_off_or_makes_no_sense_is_no_group() {
-        check("+12\n+13", false, &[12], &[]);
-        check("+12\nby", false, &[12], &[]);
-        check("+0\n+1\n+-5\n+x\n\n?\n", false, &[], &[]);
+        check("+12\n+13", &[12], &[]);
+        check("+0\n+1\n+-5\n+x\n\n?\n", &[], &[]);
+    }
+
+    #[test]
+    fn only_the_whole_word_is_a_leave() {
+        for (said, leave) in [("bye\n", true), ("by", false), ("", false), ("bye\nbye\n", false)] {
+            assert_eq!(takes_leave(&mut said.as_bytes()), leave, "{said:?}");
+        }
     }
 }

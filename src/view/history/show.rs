@@ -51,7 +51,7 @@ impl Shown {
         let (mut legs, mut nodes) = (Legs::default(), Nodes::default());
         let walked = stream::walk(&dir.feed(), |event| {
             legs.take(&event);
-            nodes.take(&event);
+            nodes.take(event);
         });
         let snapshot = match Snapshot::read(dir) {
             Ok(snapshot) => Some(snapshot),

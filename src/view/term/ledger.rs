@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use crate::record::event::Skipped;
 use crate::record::legs::{Legs, Nodes};
-use crate::record::snapshot_reader::Brief;
+use crate::record::snapshot_reader::{self, Brief};
 use crate::record::standing::outlives;
 use crate::record::stream::{self, StreamError};
-use crate::record::{Record, RunDir, RunId, Snapshot, Usage};
+use crate::record::{Record, RunDir, RunId, Usage};
 use crate::text::money::{Cost, Money};
 use crate::text::sanitize;
 use crate::text::table::{Align, Cell, Table};
@@ -43,21 +43,21 @@ impl Ledger {
         let (mut legs, mut nodes) = (Legs::default(), Nodes::default());
         stream::walk(&dir.feed(), |event| {
             legs.take(&event);
-            nodes.take(&event);
+            nodes.take(event);
         })?;
-        let settled = nodes.by_id.iter().filter_map(|(id, now)| {
+        // A feed that has lost lines does not lose rows.
+        let kept = snapshot_reader::records(dir, |id, record| {
+            record.is_settled() && nodes.by_id.get(id).is_none_or(|now| outlives(record, now))
+        });
+        let settled = nodes.by_id.into_iter().filter_map(|(id, now)| {
             let held = Record { round: now.round, usage: now.usage, ..Record::default() };
-            let mut record = now.record().or_else(|| (now.cost != Cost::ZERO).then_some(held))?;
-            record.set_cost(now.cost);
-            Some((id.clone(), record))
+            let cost = now.cost;
+            let mut record = now.into_record().or_else(|| (cost != Cost::ZERO).then_some(held))?;
+            record.set_cost(cost);
+            Some((id, record))
         });
         let mut rows: BTreeMap<String, Record> = settled.collect();
-        // A feed that has lost lines does not lose rows.
-        for (id, record) in Snapshot::read(dir).map(|snapshot| snapshot.nodes).unwrap_or_default() {
-            if record.is_settled() && nodes.by_id.get(&id).is_none_or(|now| outlives(&record, now)) {
-                rows.insert(id, record);
-            }
-        }
+        rows.extend(kept.unwrap_or_default());
         let mut skipped = skipped(&legs, dir);
         // A node that cost something, or failed in an earlier leg, has a row already.
         skipped.retain(|entry| {
