@@ -17,10 +17,8 @@ WAYS = ["fail", "int", "term", "kill"]
 #: The steps of the ladder that ends a child: after INT, after TERM. Only who ignores both lives as long.
 LADDER_MS = {"plain": 0}
 LADDER_OTHERWISE_MS = 3000 + 2000
-#: The same for the guard, which ends what an engine leaves that was killed: after TERM, then three looks that find
-#: nothing, 50 ms apart, before it goes itself. It is counted among what has to be gone.
+#: The same for the guard, which ends what an engine leaves that was killed, and is counted among what has to be gone.
 GUARD_LADDER_MS = 200
-GUARD_LOOKS_MS = 150
 ALLOWANCE_MS = 60
 
 
@@ -48,7 +46,7 @@ def cell(bench, name, children, way, behaviour, want):
 
 def ladder_ms(children, way):
     if way == "kill":
-        return LADDER_MS.get(children, GUARD_LADDER_MS) + GUARD_LOOKS_MS
+        return LADDER_MS.get(children, GUARD_LADDER_MS)
     return LADDER_MS.get(children, LADDER_OTHERWISE_MS)
 
 

@@ -23,11 +23,11 @@ use crate::process::signals::OTHERS;
 
 /// The word by which the engine takes its leave.
 pub(crate) const LEAVE: &[u8] = b"bye\n";
-/// How often it looks again once nothing is found: a process that was being started when the engine died carries its
-/// marker only after its exec.
+/// How often it looks again once nothing is found. What is between fork and exec carries no marker yet, but it holds the
+/// engine's end of the pipe, so that the guard did not wake before; what is in the middle of its exec shows soon after.
 const LOOKS: u32 = 3;
 /// How long after one another.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// How often it tries against processes that go on coming.
 const TRIES_MAX: u32 = 10;
 
