@@ -112,15 +112,13 @@ impl Event {
 
     /// Puts one invocation's price on the event.
     pub fn set_charge(&mut self, charge: Cost, usage: Usage) {
-        self.cost_usd = (!charge.known.is_zero()).then(|| charge.known.usd());
-        self.cost_unknown = charge.is_unknown();
+        (self.cost_usd, self.cost_unknown) = written(charge);
         self.usage = usage;
     }
 
     /// The price on the event. Zero when it carries none.
     pub fn charge(&self) -> Cost {
-        let known = self.cost_usd.and_then(Money::from_usd).unwrap_or(Money::ZERO);
-        Cost { known, unknown: u32::from(self.cost_unknown) }
+        read(self.cost_usd, self.cost_unknown)
     }
 }
 
@@ -144,15 +142,23 @@ pub struct Held {
 impl Held {
     /// A node with its charge.
     pub fn new(node: &str, charge: Cost, usage: Usage) -> Self {
-        let cost_usd = (!charge.known.is_zero()).then(|| charge.known.usd());
-        Held { node: node.to_owned(), cost_usd, cost_unknown: charge.is_unknown(), usage }
+        let (cost_usd, cost_unknown) = written(charge);
+        Held { node: node.to_owned(), cost_usd, cost_unknown, usage }
     }
 
     /// Its charge.
     pub fn charge(&self) -> Cost {
-        let known = self.cost_usd.and_then(Money::from_usd).unwrap_or(Money::ZERO);
-        Cost { known, unknown: u32::from(self.cost_unknown) }
+        read(self.cost_usd, self.cost_unknown)
     }
+}
+
+/// A charge as a line has it: the dollars, absent when 0 or unknown, and whether some of it has no known price.
+fn written(charge: Cost) -> (Option<f64>, bool) {
+    ((!charge.known.is_zero()).then(|| charge.known.usd()), charge.is_unknown())
+}
+
+fn read(usd: Option<f64>, unknown: bool) -> Cost {
+    Cost { known: usd.and_then(Money::from_usd).unwrap_or(Money::ZERO), unknown: u32::from(unknown) }
 }
 
 /// A node that never ran, and why.
