@@ -23,6 +23,8 @@ pub(super) fn run(
         writeln!(context.err, "warning: {}", sanitize::one_line(line)).ok();
     }
     graph_file::print_advice(&common.graph, &loaded.advice, context);
+    graph_file::print_advice(&common.graph, &loaded.fragment_advice, context);
+    graph_file::print_splices(&loaded.splices, context);
     plan(&loaded.graph, context);
     for line in &found.disclosures {
         writeln!(context.out, "{}", sanitize::one_line(line)).ok();

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Failure;
 use super::context::Context;
 use crate::lint::Advice;
-use crate::load::{Loaded, Problems, Source};
+use crate::load::{Grant, Loaded, Problems, Source, Splice};
 use crate::text::sanitize;
 
 /// Columns of an excerpt where the terminal's width is not known.
@@ -22,8 +22,42 @@ pub(super) fn load(path: &Path, context: &mut Context) -> Result<Loaded, Failure
     let source = read(path)?;
     crate::load::load(&source).map_err(|problems| {
         print_problems(&problems, context);
+        print_advice(path, problems.advice(), context);
         refused(path, &problems)
     })
+}
+
+/// Says which fragments went into a graph: one line each, and the tools that bindings put together.
+pub(super) fn print_splices(splices: &[Splice], context: &mut Context) {
+    let (out, _) = context.prose();
+    for splice in splices {
+        let Splice { node, fragment, file, description, .. } = splice;
+        let mut parts = vec![
+            format!("fragment: node \"{node}\" spliced from \"{fragment}\" ({file})"),
+            description.clone(),
+        ];
+        if !splice.nodes.is_empty() {
+            parts.push(format!("nodes: {}", splice.nodes.join(", ")));
+        }
+        if !splice.overrides.is_empty() {
+            parts.push(format!("node overrides: {}", splice.overrides.join(", ")));
+        }
+        let many = match splice.grants.as_slice() {
+            [one] => {
+                parts.push(format!("tools: {}", tools(one)));
+                &[]
+            }
+            many => many,
+        };
+        writeln!(out, "{}", sanitize::one_line(&parts.join(" — "))).ok();
+        for grant in many {
+            writeln!(out, "  {}", sanitize::one_line(&format!("{}: {}", grant.node, tools(grant)))).ok();
+        }
+    }
+}
+
+fn tools(grant: &Grant) -> String {
+    if grant.tools.is_empty() { "(none)".to_owned() } else { grant.tools.join(", ") }
 }
 
 /// What a run of the graph is announced as: its name, else its file's.

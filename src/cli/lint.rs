@@ -9,7 +9,7 @@ use super::Failure;
 use super::context::Context;
 use super::graph_file;
 use crate::lint::Advice;
-use crate::load::{Loaded, Problems, Report};
+use crate::load::{Loaded, Problems, Report, Splice};
 use crate::node::runtime::RuntimeKind;
 use crate::text::sanitize;
 
@@ -30,7 +30,9 @@ struct Document<'a> {
     file: String,
     valid: bool,
     problems: Vec<Report>,
-    advice: &'a [Advice],
+    advice: Vec<&'a Advice>,
+    #[serde(skip_serializing_if = "<[Splice]>::is_empty")]
+    fragments: &'a [Splice],
 }
 
 /// Runs the command.
@@ -56,13 +58,15 @@ fn valid(args: &Args, loaded: &Loaded, runtime: RuntimeKind, context: &mut Conte
             node: None,
             message: message.clone(),
             hint: None,
+            cited_by: Vec::new(),
         };
         let document = Document {
             schema: 1,
             file: file.to_string(),
             valid: refused.is_none(),
             problems: preflight.refusals.iter().map(problem).collect(),
-            advice: &loaded.advice,
+            advice: loaded.advice.iter().chain(&loaded.fragment_advice).collect(),
+            fragments: &loaded.splices,
         };
         print_json(context, &document);
         return refused.map_or(Ok(0), Err);
@@ -73,7 +77,9 @@ fn valid(args: &Args, loaded: &Loaded, runtime: RuntimeKind, context: &mut Conte
     for line in preflight.warnings {
         writeln!(context.err, "warning: {}", sanitize::one_line(&line)).ok();
     }
+    graph_file::print_splices(&loaded.splices, context);
     graph_file::print_advice(&args.graph, &loaded.advice, context);
+    graph_file::print_advice(&args.graph, &loaded.fragment_advice, context);
     for line in preflight.disclosures {
         writeln!(context.out, "{}", sanitize::one_line(&line)).ok();
     }
@@ -84,12 +90,12 @@ fn valid(args: &Args, loaded: &Loaded, runtime: RuntimeKind, context: &mut Conte
 fn invalid(args: &Args, problems: &Problems, context: &mut Context) -> Result<u8, Failure> {
     if args.json {
         let file = args.graph.display().to_string();
-        print_json(
-            context,
-            &Document { schema: 1, file, valid: false, problems: problems.reports(), advice: &[] },
-        );
+        let advice = problems.advice().iter().collect();
+        let problems = problems.reports();
+        print_json(context, &Document { schema: 1, file, valid: false, problems, advice, fragments: &[] });
     } else {
         graph_file::print_problems(problems, context);
+        graph_file::print_advice(&args.graph, problems.advice(), context);
     }
     Err(Failure::new(graph_file::counted(&args.graph, problems)))
 }

@@ -214,8 +214,13 @@ pub(super) fn refuse(common: &Common, reasons: Vec<String>) -> Result<(), Failur
     Err(Failure::new(format!("{}: {}; nothing was run", common.graph.display(), reasons.join("; "))))
 }
 
-/// Tells what a runtime says of the graph, or refuses.
-pub(super) fn announce(common: &Common, found: Preflight, context: &mut Context) -> Result<(), Failure> {
+/// Tells what a runtime says of the graph, and which fragments went into it; or refuses.
+pub(super) fn announce(
+    common: &Common,
+    loaded: &Loaded,
+    found: Preflight,
+    context: &mut Context,
+) -> Result<(), Failure> {
     refuse(common, found.refusals)?;
     for line in found.warnings {
         writeln!(context.err, "WARNING: {}", sanitize::one_line(&line)).ok();
@@ -224,5 +229,7 @@ pub(super) fn announce(common: &Common, found: Preflight, context: &mut Context)
     for line in found.disclosures {
         writeln!(said, "{}", sanitize::one_line(&line)).ok();
     }
+    graph_file::print_splices(&loaded.splices, context);
+    graph_file::print_advice(&common.graph, &loaded.fragment_advice, context);
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(super) fn run(args: Args, context: &mut Context) -> Result<u8, Failure> {
         Ok(rehearsal) => Arc::new(rehearsal),
         Err(reasons) => return order::refuse(common, reasons).map(|()| 1),
     };
-    order::announce(common, rehearsal.preflight(graph), context)?;
+    order::announce(common, &ready.loaded, rehearsal.preflight(graph), context)?;
     let services = Services {
         runtime: Arc::clone(&rehearsal) as _,
         shell: rehearsal,

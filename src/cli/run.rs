@@ -53,7 +53,7 @@ pub(super) fn run(args: Args, runtime: RuntimeKind, context: &mut Context) -> Re
     order::refuse(common, preflight::refusals(graph, &values, &Context::base()))?;
     let services = services::wire(runtime, graph, &execute::mark())?;
     order::refuse(common, preflight::lanes(graph, &Context::base(), services.git.as_ref()))?;
-    order::announce(common, services.runtime.preflight(graph), context)?;
+    order::announce(common, &ready.loaded, services.runtime.preflight(graph), context)?;
     warn_unexported(common, &ready.loaded, &values, context);
     let manner = Manner { durability: args.durability, rehearsal: None, detached: args.background.is_copy() };
     order::start(common, ready, values, services, manner, context)

@@ -11,27 +11,10 @@ const MEANT: [&str; 7] = ["inputs", "artifacts", "feedback", "input", "artifact"
 pub(super) fn sweep(_: &RawGraph, graph: &Graph, advice: &mut Vec<Advice>) {
     for node in graph.nodes() {
         for (field, text) in node.templates() {
-            let remarks = braces(text).filter_map(remark);
+            let remarks = template::braced(text).filter_map(|(_, written)| remark(written));
             advice.extend(remarks.map(|detail| Advice { node: Some(node.id.to_string()), field, detail }));
         }
     }
-}
-
-/// Every `{{ … }}` of `text` that holds no brace.
-fn braces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        loop {
-            let open = &rest[rest.find("{{")?..];
-            let inside = &open[2..];
-            let end = inside.find(['{', '}']).unwrap_or(inside.len());
-            if inside[end..].starts_with("}}") {
-                rest = &inside[end + 2..];
-                return Some(&open[..end + 4]);
-            }
-            rest = &open[1..];
-        }
-    })
 }
 
 fn remark(written: &str) -> Option<String> {
@@ -42,7 +25,7 @@ fn remark(written: &str) -> Option<String> {
         return None;
     }
     let what = if lower == "with" {
-        "binds a value of a fragment, and this graph has none: it stays as it is".to_owned()
+        "stands for a binding inside the file of a fragment only: here it stays as it is".to_owned()
     } else if word != lower {
         format!("is no token and stays as it is: write {lower} in lower case")
     } else {
@@ -69,9 +52,10 @@ mod tests {
             ),
             ("{{{{ artifact.x }}", Some("{{ artifact.x }} is no token")),
             ("{{ inputs. }}", Some("{{ inputs. }} is no token")),
-            ("{{ with.x }}", Some("{{ with.x }} binds a value of a fragment")),
+            ("{{ with.x }}", Some("{{ with.x }} stands for a binding inside the file of a fragment only")),
         ] {
-            let found: Vec<String> = braces(text).filter_map(remark).collect();
+            let found: Vec<String> =
+                template::braced(text).filter_map(|(_, written)| remark(written)).collect();
             let fits = match told {
                 None => found.is_empty(),
                 Some(told) => found.len() == 1 && found[0].starts_with(told),

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use crate::graph::check::{Label, Site};
 use crate::graph::raw::{RawFeedback, RawGraph, RawNode, RawRetry, RawSuccessCheck, RawVerify};
+use crate::load::files::Files;
 use crate::load::problem::Problem;
 use crate::load::yaml::{Kind, Node, scalar};
 use crate::text::suggest;
@@ -28,7 +29,7 @@ const GRAPH_KEYS: [&str; 12] = [
     "nodes",
 ];
 /// The keys of a node.
-const NODE_KEYS: [&str; 21] = [
+const NODE_KEYS: [&str; 22] = [
     "id",
     "type",
     "depends_on",
@@ -50,6 +51,7 @@ const NODE_KEYS: [&str; 21] = [
     "leave_running",
     "setup",
     "use",
+    "with",
 ];
 const CHECK_KEYS: [&str; 3] =
     ["success_check.exit_zero", "success_check.result_matches", "success_check.verify"];
@@ -65,9 +67,14 @@ const FEEDBACK_KEYS: [&str; 2] = ["feedback.rerun", "feedback.max"];
 
 /// Every key that a graph file may hold, nested ones by their last word.
 pub(crate) fn known_keys() -> impl Iterator<Item = &'static str> {
-    let top = GRAPH_KEYS.into_iter().chain(NODE_KEYS).filter(|key| *key != "use");
+    let top = GRAPH_KEYS.into_iter().chain(NODE_KEYS);
     let nested = CHECK_KEYS.into_iter().chain(VERIFY_KEYS).chain(RETRY_KEYS).chain(FEEDBACK_KEYS);
     top.chain(nested).map(|key| key.rsplit('.').next().unwrap_or(key))
+}
+
+/// Whether a node may have the key.
+pub(crate) fn is_node_key(word: &str) -> bool {
+    NODE_KEYS.contains(&word)
 }
 
 /// What could be read of a file.
@@ -75,8 +82,8 @@ pub(crate) fn known_keys() -> impl Iterator<Item = &'static str> {
 pub(crate) struct Draft {
     /// The graph, with defaults where a field could not be read.
     pub raw: RawGraph,
-    /// What could not be read.
-    pub problems: Vec<Problem>,
+    /// What could not be read, each with the position of its node.
+    pub problems: Vec<(Option<usize>, Problem)>,
     /// Where.
     pub doubt: Doubt,
 }
@@ -86,12 +93,31 @@ pub(crate) struct Draft {
 pub(crate) struct Doubt {
     fields: HashSet<(Option<usize>, &'static str)>,
     items: HashSet<(Option<usize>, &'static str, usize)>,
+    unresolved: HashSet<usize>,
 }
 
 impl Doubt {
+    /// The field `key` of `node` holds a name that was refused.
+    pub(crate) fn field(&mut self, node: usize, key: &'static str) {
+        self.fields.insert((Some(node), key));
+    }
+
+    /// The item `item` of the list `key` of `node` holds a name that was refused.
+    pub(crate) fn item(&mut self, node: usize, key: &'static str, item: usize) {
+        self.items.insert((Some(node), key, item));
+    }
+
+    /// `node` stands for nodes of a fragment that are not there.
+    pub(crate) fn unresolved(&mut self, node: usize) {
+        self.unresolved.insert(node);
+    }
+
     /// Whether the field at `site`, or what it lies in, could not be read.
     pub(crate) fn covers(&self, site: &Site) -> bool {
         let mut key = site.key;
+        if site.node.is_some_and(|node| self.unresolved.contains(&node)) {
+            return true;
+        }
         if site.item.is_some_and(|item| self.items.contains(&(site.node, key, item))) {
             return true;
         }
@@ -116,6 +142,7 @@ impl Doubt {
     /// Whether ids or edges could not be read, so that nothing can be said about what does not hang together.
     pub(crate) fn on_edges(&self) -> bool {
         self.on_ids()
+            || !self.unresolved.is_empty()
             || self.fields.iter().any(|(_, key)| matches!(*key, "type" | "depends_on"))
             || self.items.iter().any(|(_, key, _)| *key == "depends_on")
     }
@@ -126,23 +153,22 @@ impl Doubt {
     }
 }
 
-/// Reads a graph out of its tree.
-pub(crate) fn decode(source: &str, root: &Node<'_>) -> Draft {
-    let (problems, doubt) = (Vec::new(), Doubt::default());
-    let mut decoder = Decoder { source, node: None, label: None, problems, doubt };
+/// Reads a graph out of its tree, whose spans lie in `files`; `doubt` is what is known not to be readable.
+pub(crate) fn decode(files: &Files<'_>, root: &Node<'_>, doubt: Doubt) -> Draft {
+    let mut decoder = Decoder { files, node: None, label: None, problems: Vec::new(), doubt };
     let raw = decoder.graph(root);
     Draft { raw, problems: decoder.problems, doubt: decoder.doubt }
 }
 
-struct Decoder<'s> {
-    source: &'s str,
+struct Decoder<'f, 's> {
+    files: &'f Files<'s>,
     node: Option<usize>,
     label: Option<String>,
-    problems: Vec<Problem>,
+    problems: Vec<(Option<usize>, Problem)>,
     doubt: Doubt,
 }
 
-impl Decoder<'_> {
+impl Decoder<'_, '_> {
     fn graph(&mut self, root: &Node<'_>) -> RawGraph {
         let mut raw = RawGraph::default();
         let Some(entries) = root.entries() else {
@@ -176,7 +202,7 @@ impl Decoder<'_> {
     }
 
     fn nodes(&mut self, value: &Node<'_>) -> Vec<RawNode> {
-        if is_unset(value) {
+        if value.is_null() {
             return Vec::new();
         }
         let Some(items) = value.items() else {
@@ -224,24 +250,10 @@ impl Decoder<'_> {
                 "effort" => raw.effort = self.text(value, "effort"),
                 "leave_running" => raw.leave_running = self.boolean(value, "leave_running"),
                 "setup" => raw.setup = self.text(value, "setup"),
-                "use" => self.fragment(entry.key),
-                "with" if entries.iter().any(|other| other.name == "use") => {}
-                "with" => self.problem(
-                    entry.key,
-                    "with",
-                    "with binds the values of a fragment, and no use: names one",
-                    None,
-                ),
                 name => self.unknown(entry.key, name, &NODE_KEYS),
             }
         }
         raw
-    }
-
-    /// A citation of a fragment; splicing it in happens before decoding.
-    fn fragment(&mut self, key: &Node<'_>) {
-        let hint = "write the fragment's nodes out in this graph".to_owned();
-        self.problem(key, "use", "use names a fragment, and this version reads none", Some(hint));
     }
 
     fn success_check(&mut self, value: &Node<'_>) -> RawSuccessCheck {
@@ -262,7 +274,7 @@ impl Decoder<'_> {
 
     fn verify(&mut self, value: &Node<'_>) -> Option<RawVerify> {
         let mut raw = RawVerify::default();
-        if is_unset(value) {
+        if value.is_null() {
             return None;
         }
         for entry in self.mapping(value, "success_check.verify") {
@@ -285,7 +297,7 @@ impl Decoder<'_> {
 
     fn retry(&mut self, value: &Node<'_>) -> Option<RawRetry> {
         let mut raw = RawRetry::default();
-        if is_unset(value) {
+        if value.is_null() {
             return None;
         }
         for entry in self.mapping(value, "retry") {
@@ -300,7 +312,7 @@ impl Decoder<'_> {
 
     fn feedback(&mut self, value: &Node<'_>) -> Option<RawFeedback> {
         let mut raw = RawFeedback::default();
-        if is_unset(value) {
+        if value.is_null() {
             return None;
         }
         for entry in self.mapping(value, "feedback") {
@@ -318,7 +330,7 @@ impl Decoder<'_> {
         value: &'t Node<'s>,
         key: &'static str,
     ) -> Vec<crate::load::yaml::tree::Entry<'t, 's>> {
-        if is_unset(value) {
+        if value.is_null() {
             return Vec::new();
         }
         value.entries().unwrap_or_else(|| {
@@ -345,7 +357,7 @@ impl Decoder<'_> {
     }
 
     fn list(&mut self, value: &Node<'_>, key: &'static str) -> Option<Vec<String>> {
-        if is_unset(value) {
+        if value.is_null() {
             return None;
         }
         let Some(items) = value.items() else {
@@ -390,7 +402,7 @@ impl Decoder<'_> {
         wanted: &str,
         read: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
-        if is_unset(value) {
+        if value.is_null() {
             return None;
         }
         let read_as = match &value.target().kind {
@@ -412,7 +424,7 @@ impl Decoder<'_> {
             Kind::Scalar { plain: false, .. } if wanted.contains("number") || wanted.starts_with("true") => {
                 Some("leave the quotes out".to_owned())
             }
-            Kind::Mapping(_) if self.source.as_bytes()[value.span.start as usize..].starts_with(b"{{") => {
+            Kind::Mapping(_) if self.files.stands_at(value.span, "{{") => {
                 Some("put quotes around a value that begins with {{".to_owned())
             }
             _ => example(key).map(|example| format!("write {example}")),
@@ -425,8 +437,7 @@ impl Decoder<'_> {
         let hint = match meant {
             Some(meant) => format!("did you mean {meant:?}?"),
             None => {
-                let names: Vec<&str> =
-                    known.iter().map(|key| last(key)).filter(|key| *key != "use").collect();
+                let names: Vec<&str> = known.iter().map(|key| last(key)).collect();
                 format!("the keys here are {}", names.join(", "))
             }
         };
@@ -453,12 +464,8 @@ impl Decoder<'_> {
     fn note(&mut self, at: &Node<'_>, message: impl Into<String>, hint: Option<String>) {
         let label = self.label.as_ref();
         let node = self.node.map(|at| label.map_or(Label::Place(at), |id| Label::Id(id.clone())));
-        self.problems.push(Problem { node, hint, ..Problem::at(at.span, message) });
+        self.problems.push((self.node, Problem { node, hint, ..Problem::at(at.span, message) }));
     }
-}
-
-fn is_unset(value: &Node<'_>) -> bool {
-    matches!(&value.target().kind, Kind::Scalar { text, plain: true } if scalar::is_null(text))
 }
 
 fn last(key: &'static str) -> &'static str {
@@ -486,7 +493,7 @@ fn example(key: &str) -> Option<&'static str> {
 }
 
 /// What a value is, as the end of a sentence.
-fn described(value: &Node<'_>) -> String {
+pub(crate) fn described(value: &Node<'_>) -> String {
     match &value.target().kind {
         Kind::Scalar { text, plain: true } if scalar::is_null(text) => "nothing".to_owned(),
         Kind::Scalar { text, plain } => {
@@ -508,7 +515,8 @@ mod tests {
     /// The problems of a file, as messages.
     fn problems(text: &str) -> Vec<String> {
         let tree = yaml::parse(text, Limits::default()).unwrap_or_else(|problem| panic!("{problem:?}"));
-        decode(text, &tree.root).problems.into_iter().map(|problem| problem.message).collect()
+        let draft = decode(&Files::of("g".to_owned(), text), &tree.root, Doubt::default());
+        draft.problems.into_iter().map(|(_, problem)| problem.message).collect()
     }
 
     #[test]
@@ -518,7 +526,8 @@ mod tests {
             let entries: Vec<String> = keys.iter().map(|key| format!("{}: ~", last(key))).collect();
             format!("{{{}}}", entries.join(", "))
         };
-        let node: Vec<&'static str> = NODE_KEYS.into_iter().filter(|key| *key != "use").collect();
+        let cites = |key: &&'static str| matches!(*key, "use" | "with");
+        let node: Vec<&'static str> = NODE_KEYS.into_iter().filter(|key| !cites(key)).collect();
         let check = nothing(&CHECK_KEYS);
         let verify = nothing(&VERIFY_KEYS);
         for text in [

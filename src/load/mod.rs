@@ -1,25 +1,31 @@
 //! Files become a [`Graph`](crate::graph::Graph), or a list of everything that is wrong with them.
 //!
-//! `source` reads the bytes once, `yaml` makes a tree of them, `decode` a raw graph, [`crate::graph::check`] a graph;
-//! this file puts the places of the tree to the faults of the check. `inputs` binds a run's inputs. Nothing is run
-//! and nothing is written here.
+//! `source` reads the bytes once, `yaml` makes a tree of them, `fragment` puts the nodes of fragments into it, `decode`
+//! makes a raw graph, [`crate::graph::check`] a graph; this file puts the places of the tree to the faults of the check.
+//! `inputs` binds a run's inputs. Nothing is run and nothing is written here.
 
+pub(crate) mod citation;
 pub(crate) mod decode;
+pub(crate) mod files;
+pub(crate) mod fragment;
 pub mod inputs;
 pub mod problem;
 pub mod source;
 pub(crate) mod yaml;
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::graph::Graph;
-use crate::graph::check::{self, Fault, Label, Origin, Rule, Site};
+use crate::graph::check::{self, Fault, Label, Rule, Site};
 use crate::graph::raw::RawGraph;
 use crate::lint::{self, Advice};
+use citation::Chain;
 use decode::{Doubt, Draft};
+use files::Files;
+pub use fragment::{Grant, Splice};
+use fragment::{Library, Resolved};
 use problem::Problem;
-pub use problem::{Problems, Report};
+pub use problem::{Cited, Problems, Report};
 pub use source::{LoadError, Source};
 use yaml::{Limits, Node, Span};
 
@@ -36,6 +42,10 @@ pub struct Loaded {
     pub path: PathBuf,
     /// What a person should know though nothing is wrong.
     pub advice: Vec<Advice>,
+    /// The fragments that went into the graph, a citing one before what it cites.
+    pub splices: Vec<Splice>,
+    /// What should be known of those fragments, also by a person who only runs the graph.
+    pub fragment_advice: Vec<Advice>,
 }
 
 /// Every key that a graph file may hold, nested ones by their last word; for the page that lists them.
@@ -43,33 +53,48 @@ pub fn known_keys() -> impl Iterator<Item = &'static str> {
     decode::known_keys()
 }
 
-/// Loads a graph.
+/// Loads a graph, with the fragments that it cites.
 pub fn load(source: &Source) -> Result<Loaded, Problems> {
-    let failed = |list| Problems::new(&source.path.display().to_string(), &source.text, list);
+    let mut library = Library::of(source);
     let parse = || yaml::parse(&source.text, Limits::default());
-    let tree = parse().map_err(|problem| failed(vec![problem]))?;
-    let Draft { raw, mut problems, doubt } = decode::decode(&source.text, &tree.root);
-    problems.splice(0..0, tree.problems);
+    let mut tree = match parse() {
+        Ok(tree) => tree,
+        Err(problem) => return Err(Problems::of(library.into_files(), vec![problem])),
+    };
+    let Resolved { chains, splices, advice: fragment_advice, problems: unresolved, doubt } =
+        fragment::resolve(&mut tree.root, &mut library);
+    let Draft { raw, problems: undecoded, doubt } = decode::decode(library.files(), &tree.root, doubt);
     // A large tree is not kept while the graph is built; the places of faults are worth parsing again.
     drop(tree.root);
-    let checked = check::check_as(&raw, Origin::Authored);
-    if let (Ok(graph), true) = (&checked, problems.is_empty()) {
+    let checked = check::check(&raw);
+    let fine = tree.problems.is_empty() && unresolved.is_empty() && undecoded.is_empty();
+    if let (Ok(graph), true) = (&checked, fine) {
         let advice = lint::advise(&raw, graph);
         let graph = checked.expect("it was just looked at");
-        return Ok(Loaded { graph, raw, sha256: source.sha256.clone(), path: source.path.clone(), advice });
+        let (sha256, path) = (source.sha256.clone(), source.path.clone());
+        return Ok(Loaded { graph, raw, sha256, path, advice, splices, fragment_advice });
     }
-    let tree = parse().map_err(|problem| failed(vec![problem]))?;
-    let places = Places::of(&tree.root, &raw);
+    let mut root = match parse() {
+        Ok(tree) => tree.root,
+        Err(problem) => return Err(Problems::of(library.into_files(), vec![problem])),
+    };
+    let labels = Labels::of(&root);
+    fragment::resolve(&mut root, &mut library);
+    let files = library.into_files();
+    let places = Places::of(&root, &raw, &chains, &files);
+    let mut problems: Vec<Problem> = tree.problems;
+    for problem in problems.iter_mut().filter(|problem| problem.node.is_none()) {
+        problem.node = labels.at(problem.span);
+    }
+    problems.extend(unresolved);
+    problems.extend(undecoded.into_iter().map(|(node, problem)| places.charged(node, problem)));
     let faults = checked.err().unwrap_or_default();
     let told = faults.iter().filter(|fault| !is_echo(fault, &doubt));
     problems.extend(told.map(|fault| places.problem(fault)));
-    // What nodes share by an alias or a merge is wrong once, however many of them have it.
-    let mut said = HashSet::new();
-    problems.retain(|problem| said.insert((problem.span.start, problem.message.clone())));
-    for problem in problems.iter_mut().filter(|problem| problem.node.is_none()) {
-        problem.node = places.label_at(problem.span);
-    }
-    Err(failed(problems))
+    drop(root);
+    // What nodes share by an alias, a merge or a fragment is wrong once, however many of them have it.
+    let problems = citation::merged(problems);
+    Err(Problems::of(files, problems).advised(fragment_advice))
 }
 
 /// Whether a fault only follows from what could not be read.
@@ -80,26 +105,36 @@ fn is_echo(fault: &Fault, doubt: &Doubt) -> bool {
         || (fault.rule == Rule::Command && doubt.on_type(fault.site.node))
 }
 
-/// Where things stand in a file.
+/// Where things stand in the files of a graph.
 struct Places<'t, 's> {
     root: &'t Node<'s>,
     items: &'t [Node<'s>],
     raw: &'t RawGraph,
+    chains: &'t [Option<Chain>],
+    files: &'t Files<'s>,
 }
 
 impl<'t, 's> Places<'t, 's> {
-    fn of(root: &'t Node<'s>, raw: &'t RawGraph) -> Self {
-        Self { root, items: root.get("nodes").and_then(Node::items).unwrap_or_default(), raw }
+    fn of(root: &'t Node<'s>, raw: &'t RawGraph, chains: &'t [Option<Chain>], files: &'t Files<'s>) -> Self {
+        Self { root, items: root.get("nodes").and_then(Node::items).unwrap_or_default(), raw, chains, files }
     }
 
     /// A fault with the place of its site.
     fn problem(&self, fault: &Fault) -> Problem {
-        Problem {
-            span: self.span(&fault.site),
-            node: fault.site.node.map(|at| Label::of(self.raw, at)),
-            message: fault.message.clone(),
+        let problem = Problem {
             hint: fault.hint.clone(),
-            related: None,
+            ..Problem::at(self.span(&fault.site), fault.message.clone())
+        };
+        self.charged(fault.site.node, problem)
+    }
+
+    /// A problem of a node, charged to the file that it stands in.
+    fn charged(&self, node: Option<usize>, problem: Problem) -> Problem {
+        let Some(at) = node else { return problem };
+        let label = Label::of(self.raw, at);
+        match self.chains.get(at).and_then(Option::as_ref) {
+            Some(chain) => citation::charged(problem, label, chain, self.files),
+            None => Problem { node: problem.node.or(Some(label)), ..problem },
         }
     }
 
@@ -124,12 +159,26 @@ impl<'t, 's> Places<'t, 's> {
         let item = site.item.and_then(|item| at.items()?.get(item));
         item.map_or(at.span, |item| item.span)
     }
+}
+
+/// The nodes of a graph's own file, for problems that know nothing but their place.
+struct Labels(Vec<(Span, Label)>);
+
+impl Labels {
+    fn of(root: &Node<'_>) -> Self {
+        let items = root.get("nodes").and_then(Node::items).unwrap_or_default().iter();
+        let label = |(at, item): (usize, &Node<'_>)| {
+            let id = item.get("id").and_then(Node::text).filter(|id| !id.trim().is_empty());
+            (item.span, id.map_or(Label::Place(at), |id| Label::Id(id.to_owned())))
+        };
+        Self(items.enumerate().map(label).collect())
+    }
 
     /// The node that holds `span`.
-    fn label_at(&self, span: Span) -> Option<Label> {
-        let after = self.items.partition_point(|item| item.span.start <= span.start);
-        let at = after.checked_sub(1)?;
-        (span.start < self.items[at].span.end).then(|| Label::of(self.raw, at))
+    fn at(&self, span: Span) -> Option<Label> {
+        let after = self.0.partition_point(|(item, _)| item.start <= span.start);
+        let (item, label) = self.0.get(after.checked_sub(1)?)?;
+        (span.start < item.end).then(|| label.clone())
     }
 }
 

@@ -18,6 +18,19 @@ pub struct Source {
     pub text: String,
     /// SHA-256 of its bytes, hex.
     pub sha256: String,
+    /// What it came from.
+    pub origin: Origin,
+}
+
+/// What a graph came from, which says where its fragments lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A regular file: the directory `fragments` beside it.
+    File,
+    /// A pipe, a FIFO, a terminal, `/dev/stdin`: nothing lies beside it.
+    Stream,
+    /// Bytes that this program had already, such as a model's reply: it may not name files.
+    Memory,
 }
 
 /// Why a file could not be read.
@@ -66,9 +79,10 @@ impl Source {
         if about.is_dir() {
             return Err(LoadError::Directory { path: path.to_owned() });
         }
+        let origin = if about.is_file() && !is_handle(path) { Origin::File } else { Origin::Stream };
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-        Self::from_bytes(path, bytes)
+        Ok(Self { origin, ..Self::from_bytes(path, bytes)? })
     }
 
     /// Takes the bytes of a file that was read already.
@@ -79,7 +93,7 @@ impl Source {
         }
         let sha256 = hex(&Sha256::digest(&bytes));
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self { path, text, sha256 }),
+            Ok(text) => Ok(Self { path, text, sha256, origin: Origin::Memory }),
             Err(error) => {
                 let valid_to = error.utf8_error().valid_up_to();
                 let bytes = error.as_bytes();
@@ -90,6 +104,11 @@ impl Source {
             }
         }
     }
+}
+
+/// Whether the path is a name for what a process has open, as `/dev/stdin` of a redirected file is.
+fn is_handle(path: &Path) -> bool {
+    path.starts_with("/dev") || path.starts_with("/proc")
 }
 
 /// Lower-case hex.

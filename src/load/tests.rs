@@ -179,7 +179,11 @@ fn c7_a_citation_is_refused_in_plain_words() {
     table(&[
         (
             "nodes: [{id: a, use: ../x, with: {a: 1}}]",
-            &["g.yaml:1:17: node \"a\": use names a fragment, and this version reads none"],
+            &["g.yaml:1:22: node \"a\": use names \"../x\", which is no name of a fragment"],
+        ),
+        (
+            "nodes: [{id: a, use: x}]",
+            &["g.yaml:1:22: node \"a\": use names the fragment \"x\", and this graph may cite none"],
         ),
         (
             "nodes: [{id: a, with: {a: 1}}]",

@@ -92,8 +92,25 @@ pub fn feedback_tokens(template: &str) -> impl Iterator<Item = FeedbackToken<'_>
     })
 }
 
+/// Every `{{ … }}` of `text` that holds no brace, with its place in bytes: what is a token, and what only looks like one.
+pub fn braced(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let open = from + text[from..].find("{{")?;
+            let inside = &text[open + 2..];
+            let end = inside.find(['{', '}']).unwrap_or(inside.len());
+            if inside[end..].starts_with("}}") {
+                from = open + end + 4;
+                return Some((open, &text[open..from]));
+            }
+            from = open + 1;
+        }
+    })
+}
+
 /// The white space of a token: Go's `\s`, which is these five.
-const SPACE: [char; 5] = ['\t', '\n', '\u{c}', '\r', ' '];
+pub const SPACE: [char; 5] = ['\t', '\n', '\u{c}', '\r', ' '];
 
 /// What may be a token, with whatever stands behind a bar.
 struct Candidate<'t> {

@@ -16,6 +16,7 @@ mod cli;
 mod crash;
 mod detach;
 mod disk;
+mod fragments;
 mod gates;
 mod guard;
 mod lanes;

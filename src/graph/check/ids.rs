@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::{ById, Found, Origin, Rule};
+use super::{ById, Found, Rule};
 use crate::graph::NodeId;
 
 /// Positions by id.
-pub(super) fn check<'r>(found: &mut Found<'r>, origin: Origin) -> ById<'r> {
+pub(super) fn check<'r>(found: &mut Found<'r>) -> ById<'r> {
     let nodes = &found.raw.nodes;
     let mut by_id = ById::with_capacity(nodes.len());
     let mut by_folded: HashMap<String, &str> = HashMap::with_capacity(nodes.len());
@@ -36,18 +36,13 @@ pub(super) fn check<'r>(found: &mut Found<'r>, origin: Origin) -> ById<'r> {
                 free.insert(id);
             }
         }
-        pattern(found, at, id, origin);
+        pattern(found, at, id);
     }
     by_id
 }
 
-fn pattern(found: &mut Found<'_>, at: usize, id: &str, origin: Origin) {
-    if origin == Origin::Authored && id.contains('/') {
-        found
-            .at(at)
-            .fault(Rule::IdPattern, "id", "the id holds \"/\", which only the nodes of a fragment have")
-            .hint("use \"-\" or \".\" instead");
-    } else if NodeId::parse(id).is_none() {
+fn pattern(found: &mut Found<'_>, at: usize, id: &str) {
+    if NodeId::parse(id).is_none() {
         found
             .at(at)
             .fault(Rule::IdPattern, "id", "the id is not well formed")

@@ -84,25 +84,11 @@ impl Rule {
     }
 }
 
-/// Who wrote the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A person, or a planner: an id is one segment.
-    Authored,
-    /// A snapshot, or the loader after it spliced fragments: ids may hold `/`.
-    Resolved,
-}
-
-/// Checks a graph whose ids may hold `/`.
+/// Checks a graph. Ids may hold the `/` of a spliced fragment; that nobody writes one is the loader's business.
 pub fn check(raw: &RawGraph) -> Result<Graph, Vec<Fault>> {
-    check_as(raw, Origin::Resolved)
-}
-
-/// Checks a graph.
-pub fn check_as(raw: &RawGraph, origin: Origin) -> Result<Graph, Vec<Fault>> {
     let mut found = Found { raw, list: Vec::new(), suggestions_left: SUGGESTIONS_MAX };
     let header = header::check(&mut found);
-    let by_id = ids::check(&mut found, origin);
+    let by_id = ids::check(&mut found);
     let mut patterns = Patterns::default();
     let nodes: Vec<Option<Node>> =
         (0..raw.nodes.len()).map(|at| node(&mut found.at(at), &mut patterns)).collect();

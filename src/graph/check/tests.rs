@@ -14,14 +14,14 @@ fn graph(nodes: &str) -> RawGraph {
     raw(&format!(r#"{{"nodes":[{nodes}]}}"#))
 }
 
-fn faults_of(raw: &RawGraph, origin: Origin) -> Vec<Fault> {
-    check_as(raw, origin).err().unwrap_or_default()
+fn faults_of(raw: &RawGraph) -> Vec<Fault> {
+    check(raw).err().unwrap_or_default()
 }
 
 /// What is said about a graph of these nodes, one line a fault.
 fn said(nodes: &str) -> String {
     let raw = graph(nodes);
-    let lines: Vec<String> = faults_of(&raw, Origin::Authored).iter().map(|fault| fault.line(&raw)).collect();
+    let lines: Vec<String> = faults_of(&raw).iter().map(|fault| fault.line(&raw)).collect();
     lines.join("\n")
 }
 
@@ -51,7 +51,7 @@ fn the_top_level_has_rules() {
         (r#"{"nodes":[]}"#, "the graph has no nodes"),
     ] {
         let raw = raw(json);
-        let lines: Vec<String> = faults_of(&raw, Origin::Authored).iter().map(|f| f.line(&raw)).collect();
+        let lines: Vec<String> = faults_of(&raw).iter().map(|f| f.line(&raw)).collect();
         assert_eq!(lines, [wanted], "{json}");
     }
 }
@@ -72,13 +72,12 @@ fn ids_are_there_once_and_well_formed() {
         (r#"{"id":"a~b"}"#, r#"node "a~b": the id is not well formed"#),
         (r#"{"id":" a"}"#, r#"node " a": the id is not well formed"#),
         (r#"{"id":"é"}"#, r#"node "é": the id is not well formed"#),
-        (r#"{"id":"a/b"}"#, r#"node "a/b": the id holds "/", which only the nodes of a fragment have"#),
     ]);
     let long = "x".repeat(200);
     assert_eq!(said(&format!(r#"{{"id":"{long}"}}"#)), "");
     assert!(said(&format!(r#"{{"id":"{long}x"}}"#)).ends_with("the id is not well formed"));
-    assert_eq!(faults_of(&graph(r#"{"id":"a/b"}"#), Origin::Resolved), []);
-    assert_eq!(faults_of(&graph(r#"{"id":"a//b"}"#), Origin::Resolved).len(), 1);
+    assert_eq!(faults_of(&graph(r#"{"id":"a/b"}"#)), []);
+    assert_eq!(faults_of(&graph(r#"{"id":"a//b"}"#)).len(), 1);
 }
 
 #[test]
@@ -98,7 +97,7 @@ fn words_are_of_closed_sets() {
         (r#"{"id":"a","agent":""}"#, ""),
         (r#"{"id":"a","effort":"high "}"#, r#"node "a": effort "high " begins or ends with white space"#),
     ]);
-    let faults = faults_of(&graph(r#"{"id":"a","permission_mode":"dontask"}"#), Origin::Authored);
+    let faults = faults_of(&graph(r#"{"id":"a","permission_mode":"dontask"}"#));
     assert_eq!(faults[0].hint.as_deref(), Some("did you mean \"dontAsk\"?"));
 }
 
@@ -112,8 +111,7 @@ fn parents_are_nodes() {
         ),
         (r#"{"id":"a","depends_on":["a","a"]}"#, r#"node "a": the node depends on itself"#),
     ]);
-    let faults =
-        faults_of(&graph(r#"{"id":"review"},{"id":"b","depends_on":["x","reveiw"]}"#), Origin::Authored);
+    let faults = faults_of(&graph(r#"{"id":"review"},{"id":"b","depends_on":["x","reveiw"]}"#));
     assert_eq!(faults[1].hint.as_deref(), Some("did you mean \"review\"?"));
     assert_eq!(faults[1].site, Site { node: Some(1), key: "depends_on", item: Some(1) });
 }
@@ -249,11 +247,11 @@ fn a_node_has_one_place() {
     ]);
     let alone = r#"{"setup":"x","nodes":[{"id":"a"}]}"#;
     let raw: RawGraph = serde_json::from_str(alone).expect("a graph");
-    let faults = faults_of(&raw, Origin::Authored);
+    let faults = faults_of(&raw);
     assert_eq!(faults[0].message, "setup prepares worktrees, and no node names one");
     let shared = r#"{"setup":"x","nodes":[{"id":"a","worktree":"w"},{"id":"b","worktree":"w","setup":"y"},{"id":"c","worktree":"v"}]}"#;
     let raw: RawGraph = serde_json::from_str(shared).expect("a graph");
-    let graph = check_as(&raw, Origin::Authored).expect("no fault");
+    let graph = check(&raw).expect("no fault");
     assert_eq!((graph.setup_of("w"), graph.setup_of("v")), (Some("y"), Some("x")));
 }
 
@@ -285,7 +283,7 @@ fn c11_a_bound_that_bounds_nothing_is_refused() {
     for usd in [f64::NAN, f64::INFINITY] {
         let mut raw = graph(r#"{"id":"a"}"#);
         raw.nodes[0].budget_usd = Some(usd);
-        let faults = faults_of(&raw, Origin::Authored);
+        let faults = faults_of(&raw);
         assert_eq!(
             faults[0].line(&raw),
             format!("node \"a\": budget_usd is {usd}, which is no amount to spend")
@@ -460,12 +458,12 @@ fn two_names_may_not_be_one_variable_where_a_shell_runs() {
     let shell = r#"{"id":"s","type":"command","command":"{{ inputs.a.b }}"}"#;
     let with = |node: &str| raw(&format!(r#"{{"inputs":["a-b"],"nodes":[{node}]}}"#));
     let clash = with(shell);
-    let faults = faults_of(&clash, Origin::Authored);
+    let faults = faults_of(&clash);
     assert_eq!(
         faults[0].line(&clash),
         r#"node "s": inputs "a-b" and "a.b" would both be the variable OMG_INPUT_A_B"#
     );
-    assert_eq!(faults_of(&with(r#"{"id":"p","prompt":"{{ inputs.a.b }}"}"#), Origin::Authored), []);
+    assert_eq!(faults_of(&with(r#"{"id":"p","prompt":"{{ inputs.a.b }}"}"#)), []);
     table(&[
         (
             r#"{"id":"x-1"},{"id":"x.1"},{"id":"s","depends_on":["x-1","x.1"],"success_check":{"verify":{"command":"true"}}}"#,
@@ -555,7 +553,7 @@ proptest! {
     #[test]
     fn no_graph_panics_and_a_refusal_has_a_reason(nodes in prop::collection::vec(any_node(), 0..8)) {
         let raw = RawGraph { nodes, ..RawGraph::default() };
-        match check_as(&raw, Origin::Authored) {
+        match check(&raw) {
             Ok(graph) => {
                 prop_assert_eq!(graph.nodes().len(), raw.nodes.len());
                 let json = serde_json::to_string(&raw.clone().normalised()).unwrap_or_default();

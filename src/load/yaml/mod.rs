@@ -8,7 +8,7 @@ pub(crate) mod scalar;
 mod syntax;
 pub(crate) mod tree;
 
-pub(crate) use parse::{Limits, parse};
+pub(crate) use parse::{Limits, parse, parse_at};
 pub(crate) use tree::{Kind, Node, Span};
 
 /// A problem at a value.

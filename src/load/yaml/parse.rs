@@ -46,6 +46,11 @@ pub(crate) struct Tree<'s> {
 
 /// Parses the one document of `source`.
 pub(crate) fn parse(source: &str, limits: Limits) -> Result<Tree<'_>, Problem> {
+    parse_at(source, 0, limits)
+}
+
+/// Parses the one document of `source`, a file whose first byte has the place `base` (see [`crate::load::files`]).
+pub(crate) fn parse_at(source: &str, base: u32, limits: Limits) -> Result<Tree<'_>, Problem> {
     let options = granit_parser::options! {
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
@@ -53,6 +58,7 @@ pub(crate) fn parse(source: &str, limits: Limits) -> Result<Tree<'_>, Problem> {
     };
     let mut composer = Composer {
         source,
+        base,
         limits,
         stack: Vec::new(),
         anchors: HashMap::new(),
@@ -61,14 +67,18 @@ pub(crate) fn parse(source: &str, limits: Limits) -> Result<Tree<'_>, Problem> {
         problems: Vec::new(),
     };
     for next in Parser::new_from_str_with_options(source, options) {
-        let (event, span) = next.map_err(|error| syntax(source, &error))?;
+        let (event, span) = next.map_err(|error| {
+            let problem = syntax(source, &error);
+            Problem { span: problem.span.moved(base), ..problem }
+        })?;
         let range = span.byte_range().unwrap_or(0..0);
-        composer.event(event, Span { start: offset(range.start), end: offset(range.end) })?;
+        let span = Span { start: offset(range.start), end: offset(range.end) };
+        composer.event(event, span.moved(base))?;
     }
     let Composer { root, problems, .. } = composer;
     match root {
         Some(root) => Ok(Tree { root, problems }),
-        None => Err(Problem::at(Span::default(), "the file is empty")),
+        None => Err(Problem::at(Span::default().moved(base), "the file is empty")),
     }
 }
 
@@ -115,6 +125,7 @@ struct Frame<'s> {
 
 struct Composer<'s> {
     source: &'s str,
+    base: u32,
     limits: Limits,
     stack: Vec<Frame<'s>>,
     anchors: HashMap<usize, (Rc<Node<'s>>, Weight)>,
@@ -206,7 +217,7 @@ impl<'s> Composer<'s> {
                     merges_mappings(&key, &node)?;
                     entries.push((key, node));
                 }
-                None => match frame.judge(self.source, &node) {
+                None => match frame.judge(self.source, self.base, &node) {
                     Key::Good => frame.key = Some(node),
                     Key::Refused(problem) => {
                         frame.skip = true;
@@ -230,10 +241,10 @@ enum Key {
 
 impl<'s> Frame<'s> {
     /// Judges the next key of this mapping.
-    fn judge(&mut self, source: &str, key: &Node<'s>) -> Key {
+    fn judge(&mut self, source: &str, base: u32, key: &Node<'s>) -> Key {
         let Kind::Scalar { text, .. } = &key.target().kind else {
             // `{{ inputs.x }}` without quotes: the field that it stands in is not text, and says so.
-            let before = key.span.start.saturating_sub(1) as usize;
+            let before = (key.span.start - base).saturating_sub(1) as usize;
             let token = source.as_bytes().get(before..).is_some_and(|text| text.starts_with(b"{{"));
             let problem = || Problem::at(key.span, "a key is one word, and this is a list or a mapping");
             return Key::Refused((!token).then(problem));

@@ -4,13 +4,22 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// A half-open range of bytes of the source.
+use super::scalar;
+
+/// A half-open range of bytes of the source; of a fragment, counted from the place of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     /// Where it begins.
     pub start: u32,
     /// Where it ends.
     pub end: u32,
+}
+
+impl Span {
+    /// The same range of a text that begins `by` bytes later.
+    pub(crate) fn moved(self, by: u32) -> Self {
+        Span { start: self.start.saturating_add(by), end: self.end.saturating_add(by) }
+    }
 }
 
 /// A value and its place.
@@ -55,6 +64,26 @@ impl<'s> Node<'s> {
         node
     }
 
+    /// A word or a text that stands in no file.
+    pub(crate) fn scalar(text: impl Into<Cow<'s, str>>, span: Span) -> Self {
+        Node { kind: Kind::Scalar { text: text.into(), plain: false }, span }
+    }
+
+    /// The value as one that outlives its source. Anchors are dropped and aliases written out.
+    pub(crate) fn owned(&self) -> Node<'static> {
+        let kind = match &self.kind {
+            Kind::Scalar { text, plain } => {
+                Kind::Scalar { text: Cow::Owned(text.clone().into_owned()), plain: *plain }
+            }
+            Kind::Sequence(items) => Kind::Sequence(items.iter().map(Node::owned).collect()),
+            Kind::Mapping(entries) => {
+                Kind::Mapping(entries.iter().map(|(key, value)| (key.owned(), value.owned())).collect())
+            }
+            Kind::Anchored(inner) | Kind::Alias(inner) => inner.owned().kind,
+        };
+        Node { kind, span: self.span }
+    }
+
     /// The text of a scalar.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.target().kind {
@@ -63,11 +92,26 @@ impl<'s> Node<'s> {
         }
     }
 
+    /// Whether this is a word that stands for nothing.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(&self.target().kind, Kind::Scalar { text, plain: true } if scalar::is_null(text))
+    }
+
     /// The items of a list.
     pub(crate) fn items(&self) -> Option<&[Node<'s>]> {
         match &self.target().kind {
             Kind::Sequence(items) => Some(items),
             _ => None,
+        }
+    }
+
+    /// Visits every scalar among the values, aliases followed; keys are no values.
+    pub(crate) fn each_scalar<'t>(&'t self, visit: &mut impl FnMut(&'t Node<'s>, &'t str)) {
+        match &self.kind {
+            Kind::Scalar { text, .. } => visit(self, text),
+            Kind::Sequence(items) => items.iter().for_each(|item| item.each_scalar(visit)),
+            Kind::Mapping(entries) => entries.iter().for_each(|(_, value)| value.each_scalar(visit)),
+            Kind::Anchored(inner) | Kind::Alias(inner) => inner.each_scalar(visit),
         }
     }
 

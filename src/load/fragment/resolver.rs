@@ -1,0 +1,592 @@
+//! Citations within citations: who cites what, how deep, and what each citing node becomes.
+//!
+//! Depth first, in the order of the file. At each level the fragment's own text is put into its namespace, then filled
+//! in, then looked at for citations of its own. What goes wrong at a node is told, the node stays as a placeholder, and
+//! the walk goes on.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::definition::{self, Block, Body, Fragment, PLACE_KEYS, WORK_KEYS, filled};
+use super::library::{Library, Volume};
+use super::loops::{self, Exits};
+use super::splice::{Bindings, Namespace, Refusal, Room, Splicer, shared};
+use super::tokens::{self, Kind as TokenKind};
+use super::{CHAIN_MAX, Grant, Resolved, Splice, authored};
+use crate::graph::check::Label;
+use crate::graph::id::is_segment;
+use crate::lint::Advice;
+use crate::load::citation::{Chain, Step, charged};
+use crate::load::decode::{self, described};
+use crate::load::problem::Problem;
+use crate::load::yaml::{Kind, Node, Span};
+use crate::text::suggest;
+
+/// What a node that cites a fragment of several nodes may say.
+const WIRING: [&str; 7] = ["id", "use", "with", "depends_on", "cwd", "worktree", "setup"];
+
+/// Puts the fragments of `nodes` in their places.
+pub(super) fn resolve(nodes: &mut Vec<Node<'_>>, library: &mut Library<'_>) -> Resolved {
+    let items = std::mem::take(nodes);
+    let mut resolver = Resolver {
+        library,
+        authored: HashMap::new(),
+        out: Vec::with_capacity(items.len()),
+        exits: Exits::new(),
+        broken: Broken::default(),
+        told: HashSet::new(),
+        room: Room::default(),
+        is_full: false,
+        resolved: Resolved::default(),
+    };
+    for id in items.iter().filter_map(|item| item.get("id").and_then(filled)) {
+        *resolver.authored.entry(id.to_owned()).or_default() += 1;
+    }
+    for item in items {
+        resolver.item(item);
+    }
+    resolver.finish(nodes)
+}
+
+/// What messages call the node at `at`.
+pub(super) fn label(item: &Node<'_>, at: usize) -> Label {
+    item.get("id").and_then(filled).map_or(Label::Place(at), |id| Label::Id(id.to_owned()))
+}
+
+struct Resolver<'l, 'f, 's> {
+    library: &'l mut Library<'f>,
+    /// How often each id stands in the graph's own file.
+    authored: HashMap<String, usize>,
+    out: Vec<Node<'s>>,
+    exits: Exits,
+    broken: Broken,
+    /// Fragments whose advice was given.
+    told: HashSet<Rc<str>>,
+    room: Room,
+    is_full: bool,
+    resolved: Resolved,
+}
+
+/// Fragments that cannot be spliced in, in the order in which they were met, each with who cites it.
+#[derive(Default)]
+struct Broken {
+    position: HashMap<String, usize>,
+    list: Vec<(Volume, Vec<Chain>)>,
+}
+
+/// A node on its way.
+struct Citing<'s> {
+    label: Label,
+    entries: Vec<(Node<'s>, Node<'s>)>,
+    span: Span,
+    /// The citations that brought it in; none for a node of the graph's own file.
+    chain: Option<Chain>,
+    /// Whose ids it names; `None` for those of the graph's own file.
+    namespace: Option<Namespace>,
+    /// Whether it is what a fragment of one node made of its citer.
+    is_alias: bool,
+}
+
+impl<'s> Citing<'s> {
+    fn entry(&self, word: &str) -> Option<&(Node<'s>, Node<'s>)> {
+        self.entries.iter().find(|(key, _)| key.text() == Some(word))
+    }
+
+    fn get(&self, word: &str) -> Option<&Node<'s>> {
+        self.entry(word).map(|(_, value)| value)
+    }
+}
+
+impl<'s> Resolver<'_, '_, 's> {
+    /// A node of the graph's own file.
+    fn item(&mut self, item: Node<'s>) {
+        let at = self.out.len();
+        let wrong = authored::check(&item, at, &mut self.resolved.doubt);
+        let is_wrong = !wrong.is_empty();
+        let node = label(&item, at);
+        self.resolved
+            .problems
+            .extend(wrong.into_iter().map(|problem| Problem { node: Some(node.clone()), ..problem }));
+        if !super::cites(&item) {
+            self.out.push(item);
+            self.resolved.chains.push(None);
+            return;
+        }
+        let entries = item.entries().unwrap_or_default();
+        let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+        let citing =
+            Citing { label: node, entries, span: item.span, chain: None, namespace: None, is_alias: false };
+        if is_wrong || self.is_full {
+            self.placeholder(citing);
+        } else {
+            self.settle(citing);
+        }
+    }
+
+    /// A node whose text is final: it is put out, or what it cites is put in its place.
+    fn settle(&mut self, citing: Citing<'s>) {
+        if citing.get("use").is_none() {
+            if let Some((key, _)) = citing.entry("with") {
+                let message = "with binds the values of a fragment, and no use: names one";
+                self.tell(Problem::at(key.span, message), &citing);
+                return self.placeholder(citing);
+            }
+            let Citing { entries, span, chain, .. } = citing;
+            self.out.push(Node { kind: Kind::Mapping(entries), span });
+            self.resolved.chains.push(chain);
+            return;
+        }
+        match self.cited(&citing) {
+            Ok(cited) => cited.into_iter().for_each(|citing| self.settle(citing)),
+            Err(problems) => {
+                problems.into_iter().for_each(|problem| self.tell(problem, &citing));
+                self.placeholder(citing);
+            }
+        }
+    }
+
+    /// Stands for what could not be resolved, so that nothing that names it is at fault.
+    fn placeholder(&mut self, citing: Citing<'s>) {
+        self.resolved.doubt.unresolved(self.out.len());
+        let Citing { mut entries, span, chain, .. } = citing;
+        entries.retain(|(key, _)| !matches!(key.text(), Some("use" | "with")));
+        self.out.push(Node { kind: Kind::Mapping(entries), span });
+        self.resolved.chains.push(chain);
+    }
+
+    fn tell(&mut self, problem: Problem, citing: &Citing<'_>) {
+        let label = citing.label.clone();
+        let problem = match &citing.chain {
+            Some(chain) => charged(problem, label, chain, self.library.files()),
+            None => Problem { node: Some(label), ..problem },
+        };
+        self.resolved.problems.push(problem);
+    }
+
+    /// What a citing node becomes: one node of a fragment of one node, else each of the fragment's.
+    fn cited(&mut self, citing: &Citing<'s>) -> Result<Vec<Citing<'s>>, Vec<Problem>> {
+        let Some(used) = citing.get("use") else { return Ok(Vec::new()) };
+        let Some(fragment) = self.find(citing, used).map_err(|problem| vec![problem])? else {
+            // What is wrong with the fragment is told once, with all its citers.
+            return Err(Vec::new());
+        };
+        let bindings = bindings(citing, used, &fragment)?;
+        let step = Step {
+            node: citing.label.clone(),
+            at: used.span,
+            fragment: Rc::clone(&fragment.name),
+            file: Some(fragment.file),
+        };
+        let chain = extended(citing.chain.as_ref(), step);
+        self.advise(&fragment);
+        match &fragment.body {
+            Body::One(block) => {
+                let one = self.one(citing, &fragment, block, &bindings, chain);
+                Ok(vec![one.map_err(|refusal| self.refused(refusal, used, citing, &fragment))?])
+            }
+            Body::Many { blocks, exit, .. } => {
+                let id = self.joined(citing, used, &fragment)?;
+                let namespace = Namespace { citer: id.into(), fragment: Rc::clone(&fragment) };
+                let many = self.many(citing, &namespace, blocks, &bindings, &chain);
+                let many = many.map_err(|refusal| self.refused(refusal, used, citing, &fragment))?;
+                self.exits.insert(namespace.citer.to_string(), namespace.id(exit));
+                Ok(many)
+            }
+        }
+    }
+
+    /// The fragment that `used` names; `Ok(None)` when it is broken.
+    fn find(&mut self, citing: &Citing<'s>, used: &Node<'s>) -> Result<Option<Rc<Fragment>>, Problem> {
+        let Some(name) = filled(used) else {
+            return Err(Problem::at(
+                used.span,
+                format!("use takes the name of a fragment, and this is {}", described(used)),
+            ));
+        };
+        if !is_segment(name) {
+            return Err(Problem::at(used.span, format!("use names {name:?}, which is no name of a fragment")).hint(
+                "a fragment is called by its file's name without .yaml: letters, digits, \".\", \"_\" and \"-\", a letter or digit first",
+            ));
+        }
+        if let Some((key, _)) =
+            WORK_KEYS.into_iter().find_map(|word| citing.entry(word)).filter(|_| !citing.is_alias)
+        {
+            return Err(definition::beside_use(key.text().unwrap_or_default(), key.span));
+        }
+        let chain = citing.chain.as_deref().unwrap_or_default();
+        if let Some(first) = chain.iter().position(|step| &*step.fragment == name) {
+            let mut round: Vec<&str> = chain[first..].iter().map(|step| &*step.fragment).collect();
+            round.push(name);
+            return Err(Problem::at(used.span, format!("fragments cite each other: {}", round.join(" → "))));
+        }
+        if chain.len() == CHAIN_MAX {
+            let names: Vec<&str> = chain.iter().map(|step| &*step.fragment).chain([name]).collect();
+            let message = format!(
+                "a chain of citations has at most {CHAIN_MAX}, and this is one more: {}",
+                names.join(" → ")
+            );
+            return Err(Problem::at(used.span, message));
+        }
+        let volume = self.library.find(name);
+        match volume {
+            Volume::Good(fragment) => {
+                if citing.is_alias && matches!(fragment.body, Body::Many { .. }) {
+                    let message = format!(
+                        "use names {name:?}, which declares several nodes, and a fragment of one node cannot hold them"
+                    );
+                    return Err(Problem::at(used.span, message)
+                        .hint("cite it from the graph, or from a fragment of several nodes"));
+                }
+                Ok(Some(fragment))
+            }
+            Volume::Broken { file, .. } => {
+                self.broken(name, &volume, citing, used, Some(file));
+                Ok(None)
+            }
+            Volume::Missing(_) => {
+                self.broken(name, &volume, citing, used, None);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Remembers one more citer of a fragment that cannot be spliced in.
+    fn broken(
+        &mut self,
+        name: &str,
+        volume: &Volume,
+        citing: &Citing<'s>,
+        used: &Node<'s>,
+        file: Option<usize>,
+    ) {
+        let step = Step { node: citing.label.clone(), at: used.span, fragment: name.into(), file };
+        let chain = extended(citing.chain.as_ref(), step);
+        let Broken { position, list } = &mut self.broken;
+        let at = *position.entry(name.to_owned()).or_insert_with(|| {
+            list.push((volume.clone(), Vec::new()));
+            list.len() - 1
+        });
+        list[at].1.push(chain);
+    }
+
+    fn advise(&mut self, fragment: &Fragment) {
+        if fragment.unused.is_empty() || !self.told.insert(Rc::clone(&fragment.name)) {
+            return;
+        }
+        let file = &self.library.files().get(fragment.file).name;
+        let remarks = fragment.unused.iter().map(|point| Advice {
+            node: None,
+            field: "substitutions",
+            detail: format!(
+                "the fragment {:?} ({file}) declares {point:?} and uses it nowhere: what binds it has no effect",
+                &*fragment.name
+            ),
+        });
+        self.resolved.advice.extend(remarks);
+    }
+
+    /// The id of a node that cites a fragment of several nodes, when everything about the node is in order.
+    fn joined(
+        &self,
+        citing: &Citing<'s>,
+        used: &Node<'s>,
+        fragment: &Fragment,
+    ) -> Result<String, Vec<Problem>> {
+        let mut problems = Vec::new();
+        for (key, _) in &citing.entries {
+            let word = key.text().unwrap_or_default();
+            if !WIRING.contains(&word) {
+                problems.push(beside_several(word, key.span, fragment));
+            }
+        }
+        let id = match &citing.label {
+            Label::Id(id) => id.clone(),
+            Label::Place(_) => {
+                problems.push(Problem::at(
+                    used.span,
+                    "the node has no id, which the fragment's nodes are called by",
+                ));
+                String::new()
+            }
+        };
+        let span = citing.get("id").map_or(used.span, |id| id.span);
+        if citing.chain.is_none() && !id.is_empty() {
+            if !is_segment(&id) {
+                problems.push(Problem::at(span, "the id is not well formed").hint(
+                    "letters, digits, \".\", \"_\" and \"-\", a letter or digit first, at most 200 bytes",
+                ));
+            } else if self.authored.get(&id).is_some_and(|times| *times > 1) {
+                problems.push(
+                    Problem::at(span, "another node has the same id")
+                        .hint("the fragment's nodes take this node's place, and what names it would be led past the other"),
+                );
+            }
+        }
+        problems.extend(self.bound_references(citing, &id));
+        if problems.is_empty() { Ok(id) } else { Err(problems) }
+    }
+
+    /// Artifacts that a binding names and that can never be there.
+    fn bound_references(&self, citing: &Citing<'s>, id: &str) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let Some(with) = citing.get("with") else { return problems };
+        with.each_scalar(&mut |at, text| {
+            for token in tokens::tokens(text) {
+                let TokenKind::Artifacts(named) = token.kind else { continue };
+                if named == id {
+                    let message = format!("{} is the node's own, which comes after it", token.written);
+                    problems.push(Problem::at(at.span, message));
+                } else if citing.chain.is_none() && !self.authored.contains_key(named) && !named.contains('/')
+                {
+                    let message =
+                        format!("{} names {named:?}, which is no node of this graph", token.written);
+                    let mut ids: Vec<&str> = self.authored.keys().map(String::as_str).collect();
+                    ids.sort_unstable();
+                    problems
+                        .push(Problem { hint: suggest::hint(named, ids), ..Problem::at(at.span, message) });
+                }
+            }
+        });
+        problems
+    }
+
+    /// The citing node with the fragment's keys beside its own.
+    fn one(
+        &mut self,
+        citing: &Citing<'s>,
+        fragment: &Fragment,
+        block: &Block,
+        bindings: &Bindings<'s>,
+        chain: Chain,
+    ) -> Result<Citing<'s>, Refusal> {
+        let own = citing.entries.iter().filter(|(key, _)| !matches!(key.text(), Some("use" | "with")));
+        let mut entries: Vec<(Node<'s>, Node<'s>)> = own.cloned().collect();
+        let words: HashSet<&str> = entries.iter().filter_map(|(key, _)| key.text()).collect();
+        let mut splicer = Splicer { bindings, namespace: citing.namespace.as_ref(), room: &mut self.room };
+        let spliced = splicer.entries(block, &words)?;
+        let overrides = block.keys.iter().map(definition::Key::word).filter(|word| words.contains(word));
+        let overrides = overrides.map(str::to_owned).collect();
+        let grants = grant(block, &spliced, &citing.label).into_iter().collect();
+        self.disclose(citing, fragment, chain.len(), Vec::new(), overrides, grants);
+        entries.extend(spliced);
+        Ok(Citing {
+            label: citing.label.clone(),
+            entries,
+            span: citing.span,
+            chain: Some(chain),
+            namespace: citing.namespace.clone(),
+            is_alias: true,
+        })
+    }
+
+    /// The fragment's nodes, each with what the citing node decides.
+    fn many(
+        &mut self,
+        citing: &Citing<'s>,
+        namespace: &Namespace,
+        blocks: &[Block],
+        bindings: &Bindings<'s>,
+        chain: &Chain,
+    ) -> Result<Vec<Citing<'s>>, Refusal> {
+        let mut cited = Vec::with_capacity(blocks.len());
+        let mut grants = Vec::new();
+        let inherited = |word: &str| {
+            let (key, value) = citing.entry(word)?;
+            Some((Rc::new(key.clone()), Rc::new(value.clone())))
+        };
+        let parents = inherited("depends_on");
+        let places: Vec<_> = PLACE_KEYS.into_iter().filter_map(inherited).collect();
+        let id_key = Rc::new(Node::scalar("id", citing.span));
+        for block in blocks {
+            let id = namespace.id(&block.id);
+            let mut entries = vec![(shared(&id_key), Node::scalar(id.clone(), block.id_span))];
+            let parents = parents.as_ref().filter(|_| block.get("depends_on").is_none());
+            entries.extend(parents.map(|(key, value)| (shared(key), shared(value))));
+            let mut splicer = Splicer { bindings, namespace: Some(namespace), room: &mut self.room };
+            let spliced = splicer.entries(block, &HashSet::new())?;
+            let label = Label::Id(id);
+            grants.extend(grant(block, &spliced, &label));
+            entries.extend(spliced);
+            entries.extend(places.iter().map(|(key, value)| (shared(key), shared(value))));
+            cited.push(Citing {
+                label,
+                entries,
+                span: block.span,
+                chain: Some(chain.clone()),
+                namespace: Some(namespace.clone()),
+                is_alias: false,
+            });
+        }
+        let ids = blocks.iter().map(|block| namespace.id(&block.id)).collect();
+        self.disclose(citing, &namespace.fragment, chain.len(), ids, Vec::new(), grants);
+        Ok(cited)
+    }
+
+    fn disclose(
+        &mut self,
+        citing: &Citing<'s>,
+        fragment: &Fragment,
+        depth: usize,
+        nodes: Vec<String>,
+        overrides: Vec<String>,
+        grants: Vec<Grant>,
+    ) {
+        self.resolved.splices.push(Splice {
+            node: name_of(&citing.label),
+            fragment: fragment.name.to_string(),
+            file: self.library.files().get(fragment.file).name.clone(),
+            description: fragment.description.clone(),
+            nodes,
+            overrides,
+            grants,
+            depth,
+        });
+    }
+
+    fn refused(
+        &mut self,
+        refusal: Refusal,
+        used: &Node<'s>,
+        citing: &Citing<'s>,
+        fragment: &Fragment,
+    ) -> Vec<Problem> {
+        let name = &*fragment.name;
+        vec![match refusal {
+            Refusal::NotText { point, bound } => Problem::at(
+                bound,
+                format!("{point} is bound to what is no text, and the fragment {name:?} puts it into a text"),
+            )
+            .hint("bind a word, a number or a text"),
+            Refusal::Undeclared { written, id } => {
+                let around = citing.namespace.as_ref().map_or("", |namespace| &*namespace.fragment.name);
+                Problem::at(
+                    used.span,
+                    format!("the fragment {name:?} reads {written}, and {around:?} declares no node {id:?}"),
+                )
+            }
+            Refusal::NoRoom => {
+                self.is_full = true;
+                Problem::at(used.span, Room::spent())
+            }
+        }]
+    }
+
+    /// Leads references to exits, and hands everything back.
+    fn finish(self, nodes: &mut Vec<Node<'s>>) -> Resolved {
+        let Resolver { library, mut out, exits, broken, mut resolved, .. } = self;
+        for (volume, citers) in broken.list {
+            match volume {
+                Volume::Broken { problems, .. } => {
+                    let (problems, citers) = (problems.iter().cloned(), Rc::<[Chain]>::from(citers));
+                    resolved
+                        .problems
+                        .extend(problems.map(|problem| Problem { sites: Rc::clone(&citers), ..problem }));
+                }
+                Volume::Missing(problem) => resolved.problems.extend(missing(&problem, citers)),
+                Volume::Good(_) => {}
+            }
+        }
+        if !exits.is_empty() {
+            for (at, node) in out.iter_mut().enumerate() {
+                for problem in loops::redirect(node, &exits) {
+                    resolved.doubt.unresolved(at);
+                    let label = label(node, at);
+                    resolved.problems.push(match &resolved.chains[at] {
+                        Some(chain) => charged(problem, label, chain, library.files()),
+                        None => Problem { node: Some(label), ..problem },
+                    });
+                }
+            }
+            for splice in &mut resolved.splices {
+                splice.nodes.retain(|id| !exits.contains_key(id));
+            }
+        }
+        *nodes = out;
+        resolved
+    }
+}
+
+/// A fragment that is not there, told where it is cited first.
+fn missing(problem: &Problem, citers: Vec<Chain>) -> Option<Problem> {
+    let first = citers.first()?;
+    let last = first.last()?;
+    let node = (first.len() == 1).then(|| last.node.clone());
+    Some(Problem { span: last.at, node, sites: citers.into(), ..problem.clone() })
+}
+
+fn extended(chain: Option<&Chain>, step: Step) -> Chain {
+    chain.map_or(&[][..], |chain| chain).iter().cloned().chain([step]).collect()
+}
+
+/// A key that a citation of several nodes cannot have.
+fn beside_several(word: &str, span: Span, fragment: &Fragment) -> Problem {
+    if !decode::is_node_key(word) {
+        let problem = Problem::at(span, format!("unknown key {word:?}"));
+        return problem.hint(
+            suggest::hint(word, WIRING).unwrap_or_else(|| format!("the keys here are {}", WIRING.join(", "))),
+        );
+    }
+    let message =
+        format!("{word} cannot stand here: the fragment {:?} declares several nodes", &*fragment.name);
+    let hint = format!("beside use stand {}; everything else is the fragment's", WIRING.join(", "));
+    Problem::at(span, message).hint(hint)
+}
+
+fn name_of(label: &Label) -> String {
+    match label {
+        Label::Id(id) => id.clone(),
+        place => place.to_string(),
+    }
+}
+
+/// What `with` binds: everything that the fragment declares and nothing else.
+fn bindings<'s>(
+    citing: &Citing<'s>,
+    used: &Node<'s>,
+    fragment: &Fragment,
+) -> Result<Bindings<'s>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut bound = Bindings::new();
+    let name = &*fragment.name;
+    if let Some(with) = citing.get("with").filter(|with| !with.is_null()) {
+        let Some(entries) = with.entries() else {
+            let message = format!("with takes a mapping of names to values, and this is {}", described(with));
+            return Err(vec![Problem::at(with.span, message)]);
+        };
+        for entry in entries {
+            if !fragment.points.iter().any(|point| point == entry.name) {
+                let known = fragment.points.iter().map(String::as_str);
+                let hint = suggest::hint(entry.name, known).unwrap_or_else(|| match fragment.points.len() {
+                    0 => "it declares none".to_owned(),
+                    _ => format!("it declares {}", fragment.points.join(", ")),
+                });
+                let message =
+                    format!("with binds {:?}, which the fragment {name:?} does not declare", entry.name);
+                problems.push(Problem::at(entry.key.span, message).hint(hint));
+            }
+            let value = match &entry.value.kind {
+                Kind::Anchored(shared) | Kind::Alias(shared) => Rc::clone(shared),
+                _ => Rc::new(entry.value.clone()),
+            };
+            bound.insert(entry.name.to_owned(), value);
+        }
+    }
+    for point in fragment.points.iter().filter(|point| !bound.contains_key(*point)) {
+        problems.push(
+            Problem::at(
+                used.span,
+                format!("the fragment {name:?} declares {point:?}, and with does not bind it"),
+            )
+            .hint(format!("add {point}: … to with; \"\" binds nothing")),
+        );
+    }
+    if problems.is_empty() { Ok(bound) } else { Err(problems) }
+}
+
+/// The tools of a node when bindings put them together.
+fn grant(block: &Block, spliced: &[(Node<'_>, Node<'_>)], node: &Label) -> Option<Grant> {
+    block.get("allowed_tools").filter(|key| key.is_bound)?;
+    let (_, value) = spliced.iter().find(|(key, _)| key.text() == Some("allowed_tools"))?;
+    let tools = value.items().unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned);
+    Some(Grant { node: name_of(node), tools: tools.collect() })
+}
