@@ -8,6 +8,7 @@ pub mod money;
 pub mod regexp;
 pub mod sample;
 pub mod sanitize;
+pub mod shell_word;
 pub mod suggest;
 pub mod table;
 pub mod template;

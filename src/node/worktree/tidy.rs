@@ -12,6 +12,7 @@ use crate::node::worktree::keep::{self, Kept, Lost};
 use crate::node::worktree::lanes::{GOING, GitLanes, Lane};
 use crate::node::worktree::leftovers::{self, Leftovers};
 use crate::text::sanitize::one_line;
+use crate::text::shell_word::shell_word;
 
 /// What git leaves in its notes on a worktree while it is in the middle of something.
 const UNDER_WAY: [(&str, &str); 7] = [
@@ -245,7 +246,7 @@ impl<'a> Tidy<'a> {
     }
 
     fn stays(&self, why: &str) -> String {
-        let (name, path) = (&self.lane.name, quoted(&self.lane.path));
+        let (name, path) = (&self.lane.name, shell_word(&self.lane.path.display().to_string()));
         format!(
             "worktree \"{name}\" kept at {path}: {why}; look: git -C {path} status; drop it: git worktree remove --force {path}"
         )
@@ -280,11 +281,4 @@ fn path_of(bytes: &[u8]) -> std::ffi::OsString {
 
 fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// A path as a shell takes it.
-pub(super) fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+=:@".contains(&byte));
-    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
