@@ -8,6 +8,7 @@ pub mod graph;
 
 pub mod lint;
 pub mod load;
+pub mod starter;
 
 pub mod node;
 pub mod record;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: [&[&str]; 8] = [
     &["process", "text", "clock"],
     &["graph"],
-    &["load", "lint"],
+    &["load", "lint", "starter"],
     &["node", "record"],
     &["schedule"],
     &["plan", "leg"],

@@ -11,6 +11,7 @@ mod execute;
 mod failure;
 mod graph_file;
 mod guard;
+mod init;
 mod lint;
 mod misuse;
 mod order;
@@ -64,6 +65,8 @@ struct Omg {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Puts the shipped graphs and fragments into a directory.
+    Init(init::Args),
     /// Runs a graph.
     Run(run::Args),
     /// Runs a graph with scripted replies: no model, no commands, no money.
@@ -127,6 +130,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
         other => match (runtime, other) {
             (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume and lint")
                 .hinted("leave it out: this command asks no model")),
+            (None, Command::Init(args)) => init::run(&args, context),
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),

@@ -19,6 +19,7 @@ mod disk;
 mod fragments;
 mod gates;
 mod guard;
+mod init;
 mod lanes;
 mod loading;
 mod loops;
