@@ -12,8 +12,10 @@ mod failure;
 mod graph_file;
 mod guard;
 mod init;
+mod interview;
 mod lint;
 mod misuse;
+mod new;
 mod order;
 mod prune;
 mod reference;
@@ -67,6 +69,8 @@ struct Omg {
 enum Command {
     /// Puts the shipped graphs and fragments into a directory.
     Init(init::Args),
+    /// Writes a first graph: asks on a terminal, or takes flags.
+    New(new::Args),
     /// Runs a graph.
     Run(run::Args),
     /// Runs a graph with scripted replies: no model, no commands, no money.
@@ -131,6 +135,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume and lint")
                 .hinted("leave it out: this command asks no model")),
             (None, Command::Init(args)) => init::run(&args, context),
+            (None, Command::New(args)) => new::run(&args, context),
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),

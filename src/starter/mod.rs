@@ -1,6 +1,9 @@
-//! What a person starts from: the graphs that the program carries and how they get into a directory.
+//! What a person starts from: the graphs that the program carries, and a first one of their own.
 //!
-//! [`payload`] holds them, [`unpack`] writes them. Loads and runs nothing, knows no screen.
+//! [`payload`] holds the shipped ones and [`unpack`] puts them into a directory; [`draft`] fills in a new one. Loads and
+//! runs nothing, knows no screen.
 
+pub mod draft;
 pub mod payload;
+mod scalar;
 pub mod unpack;

@@ -60,6 +60,7 @@ fn i1_help_is_an_answer_wherever_it_is_asked_for() {
         &["version", "--help"],
         &["completions", "--help"],
         &["init", "--help"],
+        &["new", "--help"],
     ] {
         let ran = env.omg(words).exits(0);
         says(&ran.stdout, &["Usage: omg"]);

@@ -24,6 +24,7 @@ mod lanes;
 mod loading;
 mod loops;
 mod money;
+mod new;
 mod output;
 mod pauses;
 mod processes;
