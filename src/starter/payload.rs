@@ -1,6 +1,7 @@
 //! The shipped graphs and fragments, as files inside the program (DESIGN "graphs/", FACTS 1.5).
 //!
-//! Whatever lies in `graphs/` and ends in `.yaml` ships, tests of graphs included. Knows nothing of what is in them.
+//! Of what lies in `graphs/` everything ships but pages for readers of the repository: graphs, fragments, tests of graphs,
+//! and the schemas that their first lines name. Knows nothing of what is in them.
 
 use include_dir::{Dir, DirEntry, include_dir};
 
@@ -10,7 +11,7 @@ static GRAPHS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/graphs");
 /// A file that ships.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
-    /// Where it belongs below `graphs/`: `NAME.yaml` or `fragments/NAME.yaml`.
+    /// Where it belongs below `graphs/`, such as `NAME.yaml` or `fragments/NAME.yaml`.
     pub path: &'static str,
     /// What is in it.
     pub contents: &'static [u8],
@@ -29,8 +30,7 @@ fn collect(dir: &'static Dir<'static>, files: &mut Vec<Shipped>) {
         match entry {
             DirEntry::Dir(below) => collect(below, files),
             DirEntry::File(file) => {
-                // Files come from this repository; one whose name is not UTF-8 would not be found by its name either.
-                let path = file.path().to_str().filter(|path| path.ends_with(".yaml"));
+                let path = file.path().to_str().filter(|path| !path.ends_with(".md"));
                 files.extend(path.map(|path| Shipped { path, contents: file.contents() }));
             }
         }

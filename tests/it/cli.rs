@@ -125,7 +125,7 @@ fn misuse_is_one_line_with_a_hint_and_exit_1() {
     let env = TestEnv::new();
     env.write("g.yaml", TWO);
     for (words, parts) in [
-        (&["lnt", "g.yaml"][..], &["\"lnt\"", "did you mean lint?"][..]),
+        (&["rehears", "g.yaml"][..], &["\"rehears\"", "did you mean rehearse?"][..]),
         (&["frobnicate"], &["\"frobnicate\"", "omg --help"]),
         (&["runs", "lst"], &["runs: ", "\"lst\"", "did you mean list?"]),
         (&["run"], &["run: <GRAPH> is missing", "omg run"]),
