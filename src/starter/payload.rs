@@ -30,7 +30,8 @@ fn collect(dir: &'static Dir<'static>, files: &mut Vec<Shipped>) {
         match entry {
             DirEntry::Dir(below) => collect(below, files),
             DirEntry::File(file) => {
-                let path = file.path().to_str().filter(|path| !path.ends_with(".md"));
+                let path =
+                    file.path().to_str().filter(|path| path.ends_with(".yaml") || path.ends_with(".json"));
                 files.extend(path.map(|path| Shipped { path, contents: file.contents() }));
             }
         }
