@@ -162,18 +162,52 @@ fn each_says_how_it_is_run() {
     }
 }
 
-#[test]
-fn each_is_listed_in_the_guide_and_no_other() {
+/// The rows of the guide's table on a folder: a name, and the words in its last column that are marked as code.
+fn rows(folder: &str) -> Vec<(String, Vec<String>)> {
     let page = fs::read_to_string(root().join("docs/GRAPHS.md")).unwrap();
-    for folder in ["graphs", "fragments"] {
-        let rows = page
-            .lines()
-            .filter_map(|line| line.strip_prefix(&format!("| [`{folder}/"))?.split_once(".yaml`]"));
-        let listed: Vec<&str> = rows.map(|(name, _)| name).collect();
-        let files = files(folder);
-        let there: Vec<&str> = files.iter().map(|path| stem(path)).collect();
-        assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), there.iter().copied().collect());
-        assert_eq!(listed.len(), there.len(), "{folder}: a row stands twice");
+    let begin = format!("| [`{folder}/");
+    let rows = page.lines().filter_map(|line| line.strip_prefix(&begin)?.split_once(".yaml`]"));
+    rows.map(|(name, rest)| {
+        let last = rest.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap();
+        (name.to_owned(), last.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+    })
+    .collect()
+}
+
+#[test]
+fn the_guide_lists_each_graph_with_its_inputs() {
+    let mut listed = rows("graphs");
+    listed.sort();
+    let there: Vec<_> = graphs().into_iter().map(|(name, loaded)| (name, loaded.graph.inputs)).collect();
+    assert_eq!(listed, there);
+}
+
+#[test]
+fn the_guide_lists_each_fragment_with_what_it_binds() {
+    let mut listed = rows("fragments");
+    listed.sort();
+    let there: Vec<_> = files("fragments")
+        .iter()
+        .map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            let points = text.lines().find_map(|line| line.strip_prefix("substitutions: ["));
+            let points = points.unwrap().trim_end_matches(']').split(", ").map(str::to_owned).collect();
+            (stem(path).to_owned(), points)
+        })
+        .collect();
+    assert_eq!(listed, there);
+}
+
+#[test]
+fn each_fragment_is_cited() {
+    let texts: String = ["graphs", "fragments"]
+        .iter()
+        .flat_map(|folder| files(folder))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    for path in files("fragments") {
+        let citation = format!("use: {}\n", stem(&path));
+        assert!(texts.contains(&citation), "no graph says {citation:?}");
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     let dir = args.dir.strip_prefix(".").unwrap_or(&args.dir);
     let placed = unpack(&payload::files(), dir).map_err(|error| {
-        Failure::new(error.to_string()).hinted("nothing was unpacked; what is in the way can be moved")
+        Failure::new(error.to_string())
+            .hinted("what was there is unchanged; clear the way, or name another directory")
     })?;
     write!(context.out, "{}", report(&placed, dir))?;
     context.out.flush()?;
