@@ -61,8 +61,11 @@ pub fn load(source: &Source) -> Result<Loaded, Problems> {
         Ok(tree) => tree,
         Err(problem) => return Err(Problems::of(library.into_files(), vec![problem])),
     };
-    let Resolved { chains, splices, advice: fragment_advice, problems: unresolved, doubt } =
+    let Resolved { chains, splices, advice: fragment_advice, problems: unresolved, doubt, too_large } =
         fragment::resolve(&mut tree.root, &mut library);
+    if too_large {
+        return Err(Problems::of(library.into_files(), citation::merged(unresolved)));
+    }
     let Draft { raw, problems: undecoded, doubt } = decode::decode(library.files(), &tree.root, doubt);
     // A large tree is not kept while the graph is built; the places of faults are worth parsing again.
     drop(tree.root);

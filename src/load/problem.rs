@@ -157,16 +157,23 @@ impl Problems {
                 out.push_str(&sanitize::one_line(hint));
                 out.push('\n');
             }
-            let mut sites = self.sites(problem);
-            for chain in sites.by_ref().take(SITES_MAX) {
-                writeln!(out, "  cited by {}", self.told(chain)).ok();
-            }
-            match sites.count() {
-                0 => {}
-                more => drop(writeln!(out, "  cited by {more} more")),
+            // What many problems of one file have in common is said below the last of them.
+            if self.list.get(at + 1).is_none_or(|next| next.sites != problem.sites) {
+                self.render_sites(problem, &mut out);
             }
         }
         out
+    }
+
+    fn render_sites(&self, problem: &Problem, out: &mut String) {
+        let mut sites = self.sites(problem);
+        for chain in sites.by_ref().take(SITES_MAX) {
+            writeln!(out, "  cited by {}", self.told(chain)).ok();
+        }
+        match sites.count() {
+            0 => {}
+            more => drop(writeln!(out, "  cited by {more} more")),
+        }
     }
 
     fn report(&self, at: usize) -> Report {

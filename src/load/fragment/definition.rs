@@ -335,13 +335,13 @@ impl Reader<'_> {
 
     fn parents(&mut self, entry: &Entry<'_, '_>, ids: Option<&HashSet<String>>) {
         let Some(items) = entry.value.items() else {
-            self.problems.push(
+            self.push(
                 Problem::at(entry.value.span, "depends_on takes a list").hint("write depends_on: [a, b]"),
             );
             return;
         };
         if items.is_empty() {
-            self.problems.push(
+            self.push(
                 Problem::at(entry.value.span, "depends_on is empty, so that the node would wait for nothing")
                     .hint("leave the key out: the node then waits for the parents of the citing node"),
             );
@@ -353,7 +353,7 @@ impl Reader<'_> {
 
     fn arc(&mut self, entry: &Entry<'_, '_>, ids: Option<&HashSet<String>>) {
         if entry.value.entries().is_none() {
-            self.problems.push(
+            self.push(
                 Problem::at(entry.value.span, "feedback takes a mapping")
                     .hint("write feedback: {rerun: ID, max: 2}"),
             );

@@ -73,6 +73,8 @@ pub(crate) struct Resolved {
     pub problems: Vec<Problem>,
     /// Where.
     pub doubt: Doubt,
+    /// The fragments are more than a graph may hold: the tree is not whole, and what is wrong ends with that.
+    pub too_large: bool,
 }
 
 /// Puts the nodes of fragments in the place of the nodes that cite them.
@@ -139,3 +141,6 @@ fn own<'t, 's>(mut node: &'t mut Node<'s>) -> &'t mut Node<'s> {
     }
     node
 }
+
+#[cfg(test)]
+mod tests;

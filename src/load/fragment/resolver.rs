@@ -36,7 +36,6 @@ pub(super) fn resolve(nodes: &mut Vec<Node<'_>>, library: &mut Library<'_>) -> R
         broken: Broken::default(),
         told: HashSet::new(),
         room: Room::default(),
-        is_full: false,
         resolved: Resolved::default(),
     };
     for id in items.iter().filter_map(|item| item.get("id").and_then(filled)) {
@@ -44,6 +43,9 @@ pub(super) fn resolve(nodes: &mut Vec<Node<'_>>, library: &mut Library<'_>) -> R
     }
     for item in items {
         resolver.item(item);
+        if resolver.resolved.too_large {
+            break;
+        }
     }
     resolver.finish(nodes)
 }
@@ -63,7 +65,6 @@ struct Resolver<'l, 'f, 's> {
     /// Fragments whose advice was given.
     told: HashSet<Rc<str>>,
     room: Room,
-    is_full: bool,
     resolved: Resolved,
 }
 
@@ -116,7 +117,7 @@ impl<'s> Resolver<'_, '_, 's> {
         let entries = entries.into_iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
         let citing =
             Citing { label: node, entries, span: item.span, chain: None, namespace: None, is_alias: false };
-        if is_wrong || self.is_full {
+        if is_wrong {
             self.placeholder(citing);
         } else {
             self.settle(citing);
@@ -137,7 +138,14 @@ impl<'s> Resolver<'_, '_, 's> {
             return;
         }
         match self.cited(&citing) {
-            Ok(cited) => cited.into_iter().for_each(|citing| self.settle(citing)),
+            Ok(cited) => {
+                for citing in cited {
+                    self.settle(citing);
+                    if self.resolved.too_large {
+                        return;
+                    }
+                }
+            }
             Err(problems) => {
                 problems.into_iter().for_each(|problem| self.tell(problem, &citing));
                 self.placeholder(citing);
@@ -388,6 +396,7 @@ impl<'s> Resolver<'_, '_, 's> {
         bindings: &Bindings<'s>,
         chain: &Chain,
     ) -> Result<Vec<Citing<'s>>, Refusal> {
+        self.room.take_nodes(blocks.len())?;
         let mut cited = Vec::with_capacity(blocks.len());
         let mut grants = Vec::new();
         let inherited = |word: &str| {
@@ -465,7 +474,7 @@ impl<'s> Resolver<'_, '_, 's> {
                 )
             }
             Refusal::NoRoom => {
-                self.is_full = true;
+                self.resolved.too_large = true;
                 Problem::at(used.span, Room::spent())
             }
         }]

@@ -10,7 +10,9 @@ use super::definition::{Block, Body, Fragment, Key};
 use super::tokens::{self, Kind as TokenKind};
 use crate::load::yaml::{Kind, Node, Span};
 
-/// The most values that the fragments of a graph may add to it.
+/// The most nodes that the fragments of a graph may add to it.
+const NODES_MAX: usize = 200_000;
+/// The most values that they may add.
 const VALUES_MAX: usize = 4_000_000;
 /// The most bytes of text that they may add.
 const BYTES_MAX: usize = 64 << 20;
@@ -18,17 +20,24 @@ const BYTES_MAX: usize = 64 << 20;
 /// How much may still be spliced in: three hops of a hundred nodes each are a million from one line.
 #[derive(Debug)]
 pub(super) struct Room {
+    nodes: usize,
     values: usize,
     bytes: usize,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        Room { values: VALUES_MAX, bytes: BYTES_MAX }
+        Room { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX }
     }
 }
 
 impl Room {
+    /// Takes the room of so many nodes.
+    pub(super) fn take_nodes(&mut self, nodes: usize) -> Result<(), Refusal> {
+        self.nodes = self.nodes.checked_sub(nodes).ok_or(Refusal::NoRoom)?;
+        Ok(())
+    }
+
     fn take(&mut self, values: usize, bytes: usize) -> Result<(), Refusal> {
         let left = self.values.checked_sub(values).zip(self.bytes.checked_sub(bytes));
         (self.values, self.bytes) = left.ok_or(Refusal::NoRoom)?;
@@ -53,7 +62,8 @@ impl Room {
     /// What is said when there is none left.
     pub(super) fn spent() -> String {
         format!(
-            "the fragments of this graph are more than {VALUES_MAX} values or {} MB of text once they are spliced in",
+            "once its fragments are spliced in, the graph has more than {NODES_MAX} nodes of them, {VALUES_MAX} values or {} MB \
+             of text",
             BYTES_MAX >> 20
         )
     }
