@@ -54,6 +54,11 @@ class Bench:
         graphs.write_graph(path, dag, **settings)
         return path
 
+    def citing(self, dag, nodes, **settings):
+        path = os.path.join(self.fresh("citing"), "g.yaml")
+        graphs.write_citing(path, dag, nodes, **settings)
+        return path
+
     def meter(self, words, timeout=300, cwd=None, env=None):
         """Runs a command; returns wall_ms, own_cpu_ms, tree_cpu_ms, peak_mb, exit."""
         errors = os.path.join(self.work, "stderr")

@@ -51,6 +51,24 @@ def write_graph(path, dag, prompt_bytes=5, prompts=None, extra=()):
             file.write(node(name, depends_on, (prompts or {}).get(name) or text(prompt_bytes), extra))
 
 
+def write_citing(path, dag, nodes, prompt_bytes=5):
+    """A graph whose every node cites one fragment, of one node or of two."""
+    fragments = os.path.join(os.path.dirname(path), "fragments")
+    os.makedirs(fragments)
+    prompt = f"prompt: |\n      {{{{ with.what }}}}\n      {text(prompt_bytes)}\n"
+    head = "fragment: piece\ndescription: bench\nsubstitutions: [what]\n"
+    check = f"  - id: check\n    depends_on: [do]\n    prompt: |\n      {text(prompt_bytes)}\n"
+    body = {1: f"node:\n    {prompt}", 2: f"exit: check\nnodes:\n  - id: do\n    {prompt}{check}"}[nodes]
+    with open(os.path.join(fragments, "piece.yaml"), "w") as file:
+        file.write(head + body)
+    with open(path, "w") as file:
+        file.write("name: bench\nversion: 1\nconcurrency: 10\nnodes:\n")
+        for name, depends_on in dag:
+            file.write(f"  - id: {name}\n    use: piece\n    with: {{what: do {name}}}\n")
+            if depends_on:
+                file.write(f"    depends_on: [{', '.join(depends_on)}]\n")
+
+
 def node(name, depends_on, prompt, extra):
     lines = [f"  - id: {name}", "    type: claude-run"]
     if depends_on:

@@ -12,6 +12,11 @@ def rows(bench):
         files = {count: write(bench, shape, count) for count in (5_000, 50_000)}
         for name in bench.tools.omgs:
             yield growth(bench, shape, files, name)
+    for nodes, what in ((1, "chain of one-node fragments"), (2, "chain of two-node fragments")):
+        dags = {count: graphs.shape("chain", count) for count in (5_000, 50_000)}
+        files = {count: bench.citing(dag, nodes, prompt_bytes=PROMPT_BYTES) for count, dag in dags.items()}
+        for name in bench.tools.omgs:
+            yield growth(bench, what, files, name)
     wide = write(bench, "wide", 50_000)
     for name in bench.tools.omgs:
         yield against_parse(bench, wide, name)

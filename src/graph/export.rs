@@ -18,6 +18,27 @@ pub fn artifact_variable(id: &str) -> String {
     variable(PREFIXES[1], id)
 }
 
+/// The variables of the artifact of `parent` in the commands of `node`: by its id, and by what the author of `node` calls
+/// it, when that is another name. Whoever writes a fragment cannot know by which node it is cited.
+pub fn artifact_variables(node: &str, parent: &str) -> impl Iterator<Item = String> {
+    let called = called(node, parent);
+    [parent, called].into_iter().take(if called == parent { 1 } else { 2 }).map(artifact_variable)
+}
+
+/// What the author of `node` calls `parent`: its own id inside the fragment that both are in, from outside the node that
+/// cites its fragment.
+pub fn called<'p>(node: &str, parent: &'p str) -> &'p str {
+    let namespace = node.rsplit_once('/').map_or("", |(namespace, _)| namespace);
+    let mut rest = parent;
+    for citer in namespace.split('/') {
+        match rest.split_once('/') {
+            Some((first, inside)) if first == citer => rest = inside,
+            _ => break,
+        }
+    }
+    rest.split('/').next().unwrap_or(rest)
+}
+
 /// Whether `value` can stand in an environment.
 pub fn fits(value: &str) -> bool {
     value.len() <= VALUE_BYTES_MAX && !value.contains('\0')
@@ -37,6 +58,25 @@ mod tests {
         assert_eq!(input_variable("task-a.v2"), "OMG_INPUT_TASK_A_V2");
         assert_eq!(artifact_variable("round1/review"), "OMG_ARTIFACT_ROUND1_REVIEW");
         assert_eq!(input_variable("größe"), "OMG_INPUT_GR__E");
+    }
+
+    #[test]
+    fn a_parent_is_called_as_the_author_of_the_node_calls_it() {
+        for (node, parent, name) in [
+            ("b", "a", "a"),
+            ("round1/apply", "round1/review", "review"),
+            ("out", "round1/apply", "round1"),
+            ("round1/review", "plan", "plan"),
+            ("a/first/report", "a/first/repair/apply", "repair"),
+            ("a/first/repair/review", "a/first/work", "work"),
+            ("a/second/work", "a/first/report", "first"),
+            ("a/b", "ab/c", "ab"),
+        ] {
+            assert_eq!(called(node, parent), name, "{node} {parent}");
+        }
+        let variables: Vec<String> = artifact_variables("r/b", "r/a").collect();
+        assert_eq!(variables, ["OMG_ARTIFACT_R_A", "OMG_ARTIFACT_A"]);
+        assert_eq!(artifact_variables("b", "a").count(), 1);
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn remark(token: &Token<'_>, node: &Node, graph: &Graph) -> Option<String> {
     match token.kind {
         Kind::Artifacts if token.inline && token.reference != node.id.as_str() => {
             graph.find(token.reference)?;
-            let variable = export::artifact_variable(token.reference);
+            let variable = export::artifact_variable(export::called(node.id.as_str(), token.reference));
             Some(format!(
                 "{written} makes a reply part of the command line, where the shell reads it as code: \
                  read the file \"${variable}\" instead"

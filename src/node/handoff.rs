@@ -111,15 +111,21 @@ impl Material<'_> {
             .unwrap_or_else(|raw| String::from_utf8_lossy(raw.as_bytes()).into_owned()))
     }
 
-    /// The variables of a command node or evidence command (DECISIONS 8): every input, and the artifacts of
+    /// The variables of a command or evidence command of `node` (DECISIONS 8): every input, and the artifacts of
     /// `parents`. A value over the system's bound is left out.
-    pub fn exported<'n>(&self, parents: impl Iterator<Item = &'n str>) -> Vec<(OsString, OsString)> {
+    pub fn exported<'n>(
+        &self,
+        node: &str,
+        parents: impl Iterator<Item = &'n str>,
+    ) -> Vec<(OsString, OsString)> {
         let inputs = self.inputs.iter().filter(|(_, value)| export::fits(value));
         let mut variables: Vec<(OsString, OsString)> =
             inputs.map(|(name, value)| (export::input_variable(name).into(), value.into())).collect();
-        variables.extend(parents.filter_map(|id| {
-            Some((export::artifact_variable(id).into(), (self.artifact)(id)?.into_os_string()))
-        }));
+        for parent in parents {
+            let Some(path) = (self.artifact)(parent) else { continue };
+            let names = export::artifact_variables(node, parent);
+            variables.extend(names.map(|name| (name.into(), path.clone().into_os_string())));
+        }
         variables
     }
 }

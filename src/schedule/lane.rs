@@ -31,7 +31,7 @@ pub(crate) fn enter(work: &GraphWork, node: &Node) -> Result<Option<PathBuf>, Fa
 
 fn run(work: &GraphWork, node: &Node, command: &str, path: &Path) -> Result<(), Fault> {
     let mut env: Vec<(OsString, OsString)> =
-        work.with_material(|material| material.exported(std::iter::empty()));
+        work.with_material(|material| material.exported(node.id.as_str(), std::iter::empty()));
     env.push((BASE.into(), work.base.clone().into()));
     let timeout = node.timeout.unwrap_or(crate::graph::node::TIMEOUT_DEFAULT);
     let request = ShellRequest {

@@ -76,6 +76,6 @@ fn fill(
     };
     let shells = verify.is_some() || matches!(node.work, Work::Command(_));
     let parents = node.parents.iter().map(|parent| work.graph.node(*parent).id.as_str());
-    let env = if shells { material.exported(parents) } else { Vec::new() };
+    let env = if shells { material.exported(node.id.as_str(), parents) } else { Vec::new() };
     Ok(Prepared { text, cwd, env, verify })
 }

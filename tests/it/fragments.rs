@@ -135,6 +135,27 @@ nodes:
 }
 
 #[test]
+fn commands_find_artifacts_under_the_names_that_their_author_knows() {
+    let env = TestEnv::new();
+    env.write(
+        "fragments/count.yaml",
+        "fragment: count\ndescription: lists and counts\nexit: count\nnodes:\n  - {id: list, type: command, command: 'printf \"%s\\n\" a b; cat \"$OMG_ARTIFACT_FIRST\"'}\n  - {id: count, type: command, depends_on: [list], command: 'wc -l < \"$OMG_ARTIFACT_LIST\"'}\n",
+    );
+    let graph = "
+nodes:
+  - {id: first, type: command, command: echo c}
+  - {id: n, use: count, depends_on: [first]}
+  - id: end
+    type: command
+    depends_on: [n]
+    command: 'cat \"$OMG_ARTIFACT_N\" \"$OMG_ARTIFACT_N_COUNT\"'
+";
+    env.run_graph(graph, &[]).exits(0);
+    let told = String::from_utf8(env.artifact("end").unwrap()).unwrap();
+    assert_eq!(told.split_whitespace().collect::<Vec<_>>(), ["3", "3"]);
+}
+
+#[test]
 fn one_fault_of_a_fragment_is_one_problem_with_its_sites() {
     let env = TestEnv::new();
     env.write("fragments/f.yaml", "fragment: f\ndescription: d\nnode: {prompt: x, timeout: soon}\n");

@@ -64,16 +64,18 @@ fn inputs(found: &mut Found<'_>) {
 fn parents(found: &mut Found<'_>, edges: &Edges, at: usize) {
     let raw = found.raw;
     let mut by_variable: HashMap<String, &str> = HashMap::new();
+    let own = raw.nodes[at].id.as_str();
     for parent in &edges.parents[at] {
         let id = raw.nodes[parent.get()].id.as_str();
-        let variable = export::artifact_variable(id);
-        match by_variable.get(&variable) {
-            Some(other) => {
-                let message = clash("parents", id, other, &variable);
-                found.at(at).fault(Rule::Exports, "depends_on", message);
-            }
-            None => {
-                by_variable.insert(variable, id);
+        for variable in export::artifact_variables(own, id) {
+            match by_variable.get(&variable) {
+                Some(other) => {
+                    let message = clash("parents", id, other, &variable);
+                    found.at(at).fault(Rule::Exports, "depends_on", message);
+                }
+                None => {
+                    by_variable.insert(variable, id);
+                }
             }
         }
     }
