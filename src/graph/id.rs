@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The longest segment of a node id, in bytes (DECISIONS 3).
 pub const SEGMENT_BYTES_MAX: usize = 200;
 
+/// The longest id, in bytes: with `.out` behind it, it names a file, and a disk allows 255.
+pub const ID_BYTES_MAX: usize = 250;
+
 /// A node's id: one or more segments joined by `/`; a person writes one segment, a spliced fragment several.
 ///
 /// Cheap to clone. Ordered by text.

@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 
 use super::{ById, Found, Rule};
 use crate::graph::NodeId;
+use crate::graph::id::ID_BYTES_MAX;
 
 /// Positions by id.
 pub(super) fn check<'r>(found: &mut Found<'r>) -> ById<'r> {
@@ -47,5 +48,14 @@ fn pattern(found: &mut Found<'_>, at: usize, id: &str) {
             .at(at)
             .fault(Rule::IdPattern, "id", "the id is not well formed")
             .hint("letters, digits, \".\", \"_\" and \"-\", a letter or digit first, at most 200 bytes");
+    } else if id.len() > ID_BYTES_MAX {
+        let message = format!(
+            "the whole id {id:?} has {} bytes, and a file is called by it: {ID_BYTES_MAX} at most",
+            id.len()
+        );
+        found
+            .at(at)
+            .fault(Rule::IdPattern, "id", message)
+            .hint("give the nodes that cite fragments shorter ids");
     }
 }

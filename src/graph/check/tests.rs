@@ -78,6 +78,12 @@ fn ids_are_there_once_and_well_formed() {
     assert!(said(&format!(r#"{{"id":"{long}x"}}"#)).ends_with("the id is not well formed"));
     assert_eq!(faults_of(&graph(r#"{"id":"a/b"}"#)), []);
     assert_eq!(faults_of(&graph(r#"{"id":"a//b"}"#)).len(), 1);
+    let joined = format!("{}/{}", "x".repeat(100), "y".repeat(149));
+    assert_eq!(said(&format!(r#"{{"id":"{joined}"}}"#)), "");
+    assert!(
+        said(&format!(r#"{{"id":"{joined}y"}}"#))
+            .ends_with("has 251 bytes, and a file is called by it: 250 at most")
+    );
 }
 
 #[test]

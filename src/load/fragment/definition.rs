@@ -4,8 +4,9 @@
 //! no graph.
 
 use std::collections::HashSet;
-use std::rc::Rc;
 
+use super::body::{Block, Body, Fragment};
+use super::citing::SUGGESTIONS_MAX;
 use super::loops;
 use super::tokens::{self, Kind as TokenKind};
 use crate::graph::check::Label;
@@ -22,79 +23,6 @@ pub(super) const PLACE_KEYS: [&str; 3] = ["cwd", "worktree", "setup"];
 /// What a node does, which belongs to the fragment that it cites.
 pub(super) const WORK_KEYS: [&str; 2] = ["prompt", "command"];
 
-/// A fragment that holds.
-#[derive(Debug)]
-pub(super) struct Fragment {
-    /// Its name, which is its file's.
-    pub name: Rc<str>,
-    /// The position of its file among the files.
-    pub file: usize,
-    /// `description:`.
-    pub description: String,
-    /// `substitutions:`, each once.
-    pub points: Vec<String>,
-    /// Those of them that nothing in the file uses.
-    pub unused: Vec<String>,
-    /// What it declares.
-    pub body: Body,
-}
-
-/// What a fragment declares.
-#[derive(Debug)]
-pub(super) enum Body {
-    /// `node:`, how one node behaves.
-    One(Block),
-    /// `nodes:` and `exit:`.
-    Many {
-        /// The nodes.
-        blocks: Vec<Block>,
-        /// Their ids.
-        ids: HashSet<String>,
-        /// The id of the node whose value is the fragment's.
-        exit: String,
-    },
-}
-
-/// A node of a fragment.
-#[derive(Debug)]
-pub(super) struct Block {
-    /// Its id, empty in a fragment of one node.
-    pub id: String,
-    /// Its other keys, in the order of the file.
-    pub keys: Vec<Key>,
-    /// Its place.
-    pub span: Span,
-    /// That of its id.
-    pub id_span: Span,
-}
-
-/// A key of a node.
-#[derive(Debug)]
-pub(super) struct Key {
-    /// The key's word.
-    pub name: Rc<Node<'static>>,
-    /// Its value.
-    pub value: Rc<Node<'static>>,
-    /// Whether the value holds a token that a citation fills or renames; another value is shared and never copied.
-    pub varies: bool,
-    /// Whether it holds a binding.
-    pub is_bound: bool,
-}
-
-impl Key {
-    /// The key's word as text.
-    pub(super) fn word(&self) -> &str {
-        self.name.text().unwrap_or_default()
-    }
-}
-
-impl Block {
-    /// The value of a key.
-    pub(super) fn get(&self, word: &str) -> Option<&Key> {
-        self.keys.iter().find(|key| key.word() == word)
-    }
-}
-
 /// Reads the file of the fragment `name`; `None` when anything is wrong with it.
 pub(super) fn read(
     name: &str,
@@ -103,7 +31,8 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) -> Option<Fragment> {
     let before = problems.len();
-    let mut reader = Reader { problems, points: Points::default(), label: None };
+    let mut reader =
+        Reader { problems, points: Points::default(), label: None, suggestions_left: SUGGESTIONS_MAX };
     let fragment = reader.fragment(name, file, root);
     if problems.len() == before { fragment } else { None }
 }
@@ -119,6 +48,7 @@ struct Reader<'p> {
     problems: &'p mut Vec<Problem>,
     points: Points,
     label: Option<Label>,
+    suggestions_left: usize,
 }
 
 impl Reader<'_> {
@@ -243,7 +173,7 @@ impl Reader<'_> {
                 );
             }
         }
-        (!aliased).then(|| block(String::new(), &entries, node.value.span))
+        (!aliased).then(|| Block::of(String::new(), &entries, node.value.span))
     }
 
     fn many(&mut self, nodes: &Entry<'_, '_>, exit: Option<&Entry<'_, '_>>) -> Option<Body> {
@@ -266,7 +196,7 @@ impl Reader<'_> {
         }
         let mut blocks = Vec::with_capacity(items.len());
         for (item, id) in items.iter().zip(own) {
-            blocks.push(block(id, &item.entries()?, item.span));
+            blocks.push(Block::of(id, &item.entries()?, item.span));
         }
         let exit = exit?;
         if let Some(declarer) = loops::around(&blocks, &exit.0) {
@@ -376,11 +306,14 @@ impl Reader<'_> {
 
     fn undeclared(&mut self, span: Span, what: &str, id: &str, ids: &HashSet<String>) {
         let message = format!("{what} names {id:?}, which is no node of this fragment");
-        let mut known: Vec<&str> = ids.iter().map(String::as_str).collect();
-        known.sort_unstable();
-        let hint = suggest::hint(id, known).unwrap_or_else(|| {
-            "what comes from outside is bound: declare a point in substitutions".to_owned()
+        let meant = self.suggestions_left.checked_sub(1).and_then(|left| {
+            self.suggestions_left = left;
+            let mut known: Vec<&str> = ids.iter().map(String::as_str).collect();
+            known.sort_unstable();
+            suggest::hint(id, known)
         });
+        let outside = || "what comes from outside is bound: declare a point in substitutions".to_owned();
+        let hint = meant.unwrap_or_else(outside);
         self.push(Problem::at(span, message).hint(hint));
     }
 
@@ -505,20 +438,4 @@ fn find_aliases(node: &Node<'_>, found: &mut Vec<Span>) {
         Kind::Anchored(inner) => find_aliases(inner, found),
         Kind::Alias(_) => found.push(node.span),
     }
-}
-
-fn block(id: String, entries: &[Entry<'_, '_>], span: Span) -> Block {
-    let keys = entries.iter().filter(|entry| entry.name != "id").map(|entry| {
-        let (mut varies, mut is_bound) = (false, false);
-        entry.value.each_scalar(&mut |_, text| {
-            for token in tokens::tokens(text) {
-                varies = true;
-                is_bound |= matches!(token.kind, TokenKind::With(_));
-            }
-        });
-        let (name, value) = (Rc::new(entry.key.owned()), Rc::new(entry.value.owned()));
-        Key { name, value, varies, is_bound }
-    });
-    let id_span = entries.iter().find(|entry| entry.name == "id").map_or(span, |entry| entry.value.span);
-    Block { id, keys: keys.collect(), span, id_span }
 }

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::definition::{self, Fragment};
+use super::body::Fragment;
+use super::definition;
 use crate::load::files::Files;
 use crate::load::problem::Problem;
 use crate::load::source::{Origin, Source};

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::definition::Block;
+use super::body::Block;
 use super::tokens::{self, Kind as TokenKind, Token};
 use crate::load::problem::Problem;
 use crate::load::yaml::{Kind, Node};

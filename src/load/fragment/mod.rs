@@ -2,10 +2,13 @@
 //!
 //! Works on the tree, before anything of it is decoded, so that what is spliced in passes every check that a written
 //! graph does; downstream of this module there are no fragments. `library` finds and reads the files, `definition` judges
-//! one, `splice` carries out one citation, `resolver` follows citations within citations, `loops` leads references to
-//! exits, `authored` refuses the ids that only splicing makes. Knows no rule of a node.
+//! one (`body` is one that holds), `citing` knows what a citing node may say, `splice` carries out one citation, `resolver`
+//! follows citations within citations, `loops` leads references to exits, `authored` refuses the ids that only splicing
+//! makes. Knows no rule of a node.
 
 mod authored;
+mod body;
+mod citing;
 mod definition;
 mod library;
 mod loops;

@@ -7,30 +7,27 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::definition::{self, Block, Body, Fragment, PLACE_KEYS, WORK_KEYS, filled};
+use super::body::{Block, Body, Fragment, Key};
+use super::citing::{Authored, Citing};
+use super::definition::{self, PLACE_KEYS, WORK_KEYS, filled};
 use super::library::{Library, Volume};
 use super::loops::{self, Exits};
 use super::splice::{Bindings, Namespace, Refusal, Room, Splicer, shared};
-use super::tokens::{self, Kind as TokenKind};
 use super::{CHAIN_MAX, Grant, Resolved, Splice, authored};
 use crate::graph::check::Label;
 use crate::graph::id::is_segment;
 use crate::lint::Advice;
 use crate::load::citation::{Chain, Step, charged};
-use crate::load::decode::{self, described};
+use crate::load::decode::described;
 use crate::load::problem::Problem;
-use crate::load::yaml::{Kind, Node, Span};
-use crate::text::suggest;
-
-/// What a node that cites a fragment of several nodes may say.
-const WIRING: [&str; 7] = ["id", "use", "with", "depends_on", "cwd", "worktree", "setup"];
+use crate::load::yaml::{Kind, Node};
 
 /// Puts the fragments of `nodes` in their places.
 pub(super) fn resolve(nodes: &mut Vec<Node<'_>>, library: &mut Library<'_>) -> Resolved {
     let items = std::mem::take(nodes);
     let mut resolver = Resolver {
         library,
-        authored: HashMap::new(),
+        authored: Authored::of(items.iter().filter_map(|item| item.get("id").and_then(filled))),
         out: Vec::with_capacity(items.len()),
         exits: Exits::new(),
         broken: Broken::default(),
@@ -38,9 +35,6 @@ pub(super) fn resolve(nodes: &mut Vec<Node<'_>>, library: &mut Library<'_>) -> R
         room: Room::default(),
         resolved: Resolved::default(),
     };
-    for id in items.iter().filter_map(|item| item.get("id").and_then(filled)) {
-        *resolver.authored.entry(id.to_owned()).or_default() += 1;
-    }
     for item in items {
         resolver.item(item);
         if resolver.resolved.too_large {
@@ -57,8 +51,7 @@ pub(super) fn label(item: &Node<'_>, at: usize) -> Label {
 
 struct Resolver<'l, 'f, 's> {
     library: &'l mut Library<'f>,
-    /// How often each id stands in the graph's own file.
-    authored: HashMap<String, usize>,
+    authored: Authored,
     out: Vec<Node<'s>>,
     exits: Exits,
     broken: Broken,
@@ -73,29 +66,6 @@ struct Resolver<'l, 'f, 's> {
 struct Broken {
     position: HashMap<String, usize>,
     list: Vec<(Volume, Vec<Chain>)>,
-}
-
-/// A node on its way.
-struct Citing<'s> {
-    label: Label,
-    entries: Vec<(Node<'s>, Node<'s>)>,
-    span: Span,
-    /// The citations that brought it in; none for a node of the graph's own file.
-    chain: Option<Chain>,
-    /// Whose ids it names; `None` for those of the graph's own file.
-    namespace: Option<Namespace>,
-    /// Whether it is what a fragment of one node made of its citer.
-    is_alias: bool,
-}
-
-impl<'s> Citing<'s> {
-    fn entry(&self, word: &str) -> Option<&(Node<'s>, Node<'s>)> {
-        self.entries.iter().find(|(key, _)| key.text() == Some(word))
-    }
-
-    fn get(&self, word: &str) -> Option<&Node<'s>> {
-        self.entry(word).map(|(_, value)| value)
-    }
 }
 
 impl<'s> Resolver<'_, '_, 's> {
@@ -178,7 +148,7 @@ impl<'s> Resolver<'_, '_, 's> {
             // What is wrong with the fragment is told once, with all its citers.
             return Err(Vec::new());
         };
-        let bindings = bindings(citing, used, &fragment)?;
+        let bindings = citing.bindings(used, &fragment)?;
         let step = Step {
             node: citing.label.clone(),
             at: used.span,
@@ -193,7 +163,7 @@ impl<'s> Resolver<'_, '_, 's> {
                 Ok(vec![one.map_err(|refusal| self.refused(refusal, used, citing, &fragment))?])
             }
             Body::Many { blocks, exit, .. } => {
-                let id = self.joined(citing, used, &fragment)?;
+                let id = citing.joined(used, &fragment, &mut self.authored)?;
                 let namespace = Namespace { citer: id.into(), fragment: Rc::clone(&fragment) };
                 let many = self.many(citing, &namespace, blocks, &bindings, &chain);
                 let many = many.map_err(|refusal| self.refused(refusal, used, citing, &fragment))?;
@@ -293,71 +263,6 @@ impl<'s> Resolver<'_, '_, 's> {
         self.resolved.advice.extend(remarks);
     }
 
-    /// The id of a node that cites a fragment of several nodes, when everything about the node is in order.
-    fn joined(
-        &self,
-        citing: &Citing<'s>,
-        used: &Node<'s>,
-        fragment: &Fragment,
-    ) -> Result<String, Vec<Problem>> {
-        let mut problems = Vec::new();
-        for (key, _) in &citing.entries {
-            let word = key.text().unwrap_or_default();
-            if !WIRING.contains(&word) {
-                problems.push(beside_several(word, key.span, fragment));
-            }
-        }
-        let id = match &citing.label {
-            Label::Id(id) => id.clone(),
-            Label::Place(_) => {
-                problems.push(Problem::at(
-                    used.span,
-                    "the node has no id, which the fragment's nodes are called by",
-                ));
-                String::new()
-            }
-        };
-        let span = citing.get("id").map_or(used.span, |id| id.span);
-        if citing.chain.is_none() && !id.is_empty() {
-            if !is_segment(&id) {
-                problems.push(Problem::at(span, "the id is not well formed").hint(
-                    "letters, digits, \".\", \"_\" and \"-\", a letter or digit first, at most 200 bytes",
-                ));
-            } else if self.authored.get(&id).is_some_and(|times| *times > 1) {
-                problems.push(
-                    Problem::at(span, "another node has the same id")
-                        .hint("the fragment's nodes take this node's place, and what names it would be led past the other"),
-                );
-            }
-        }
-        problems.extend(self.bound_references(citing, &id));
-        if problems.is_empty() { Ok(id) } else { Err(problems) }
-    }
-
-    /// Artifacts that a binding names and that can never be there.
-    fn bound_references(&self, citing: &Citing<'s>, id: &str) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let Some(with) = citing.get("with") else { return problems };
-        with.each_scalar(&mut |at, text| {
-            for token in tokens::tokens(text) {
-                let TokenKind::Artifacts(named) = token.kind else { continue };
-                if named == id {
-                    let message = format!("{} is the node's own, which comes after it", token.written);
-                    problems.push(Problem::at(at.span, message));
-                } else if citing.chain.is_none() && !self.authored.contains_key(named) && !named.contains('/')
-                {
-                    let message =
-                        format!("{} names {named:?}, which is no node of this graph", token.written);
-                    let mut ids: Vec<&str> = self.authored.keys().map(String::as_str).collect();
-                    ids.sort_unstable();
-                    problems
-                        .push(Problem { hint: suggest::hint(named, ids), ..Problem::at(at.span, message) });
-                }
-            }
-        });
-        problems
-    }
-
     /// The citing node with the fragment's keys beside its own.
     fn one(
         &mut self,
@@ -372,7 +277,7 @@ impl<'s> Resolver<'_, '_, 's> {
         let words: HashSet<&str> = entries.iter().filter_map(|(key, _)| key.text()).collect();
         let mut splicer = Splicer { bindings, namespace: citing.namespace.as_ref(), room: &mut self.room };
         let spliced = splicer.entries(block, &words)?;
-        let overrides = block.keys.iter().map(definition::Key::word).filter(|word| words.contains(word));
+        let overrides = block.keys.iter().map(Key::word).filter(|word| words.contains(word));
         let overrides = overrides.map(str::to_owned).collect();
         let grants = grant(block, &spliced, &citing.label).into_iter().collect();
         self.disclose(citing, fragment, chain.len(), Vec::new(), overrides, grants);
@@ -527,69 +432,11 @@ fn extended(chain: Option<&Chain>, step: Step) -> Chain {
     chain.map_or(&[][..], |chain| chain).iter().cloned().chain([step]).collect()
 }
 
-/// A key that a citation of several nodes cannot have.
-fn beside_several(word: &str, span: Span, fragment: &Fragment) -> Problem {
-    if !decode::is_node_key(word) {
-        let problem = Problem::at(span, format!("unknown key {word:?}"));
-        return problem.hint(
-            suggest::hint(word, WIRING).unwrap_or_else(|| format!("the keys here are {}", WIRING.join(", "))),
-        );
-    }
-    let message =
-        format!("{word} cannot stand here: the fragment {:?} declares several nodes", &*fragment.name);
-    let hint = format!("beside use stand {}; everything else is the fragment's", WIRING.join(", "));
-    Problem::at(span, message).hint(hint)
-}
-
 fn name_of(label: &Label) -> String {
     match label {
         Label::Id(id) => id.clone(),
         place => place.to_string(),
     }
-}
-
-/// What `with` binds: everything that the fragment declares and nothing else.
-fn bindings<'s>(
-    citing: &Citing<'s>,
-    used: &Node<'s>,
-    fragment: &Fragment,
-) -> Result<Bindings<'s>, Vec<Problem>> {
-    let mut problems = Vec::new();
-    let mut bound = Bindings::new();
-    let name = &*fragment.name;
-    if let Some(with) = citing.get("with").filter(|with| !with.is_null()) {
-        let Some(entries) = with.entries() else {
-            let message = format!("with takes a mapping of names to values, and this is {}", described(with));
-            return Err(vec![Problem::at(with.span, message)]);
-        };
-        for entry in entries {
-            if !fragment.points.iter().any(|point| point == entry.name) {
-                let known = fragment.points.iter().map(String::as_str);
-                let hint = suggest::hint(entry.name, known).unwrap_or_else(|| match fragment.points.len() {
-                    0 => "it declares none".to_owned(),
-                    _ => format!("it declares {}", fragment.points.join(", ")),
-                });
-                let message =
-                    format!("with binds {:?}, which the fragment {name:?} does not declare", entry.name);
-                problems.push(Problem::at(entry.key.span, message).hint(hint));
-            }
-            let value = match &entry.value.kind {
-                Kind::Anchored(shared) | Kind::Alias(shared) => Rc::clone(shared),
-                _ => Rc::new(entry.value.clone()),
-            };
-            bound.insert(entry.name.to_owned(), value);
-        }
-    }
-    for point in fragment.points.iter().filter(|point| !bound.contains_key(*point)) {
-        problems.push(
-            Problem::at(
-                used.span,
-                format!("the fragment {name:?} declares {point:?}, and with does not bind it"),
-            )
-            .hint(format!("add {point}: … to with; \"\" binds nothing")),
-        );
-    }
-    if problems.is_empty() { Ok(bound) } else { Err(problems) }
 }
 
 /// The tools of a node when bindings put them together.

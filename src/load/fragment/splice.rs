@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::definition::{Block, Body, Fragment, Key};
+use super::body::{Block, Body, Fragment, Key};
 use super::tokens::{self, Kind as TokenKind};
 use crate::load::yaml::{Kind, Node, Span};
 
