@@ -3,25 +3,24 @@
 use std::io::Write;
 
 use super::context::Context;
-use super::order::{self, Common};
+use super::order::{self, Common, Ready};
 use super::{Failure, graph_file, services};
 use crate::graph::{Graph, Node, Work};
 use crate::leg::preflight;
-use crate::load::Loaded;
+use crate::load;
 use crate::node::runtime::RuntimeKind;
 use crate::text::sanitize;
 
 /// Prints the plan; returns the exit code that a run would be refused with, or 0.
 pub(super) fn run(
     common: &Common,
-    loaded: &Loaded,
+    Ready { source, mut loaded, .. }: Ready,
     runtime: RuntimeKind,
     context: &mut Context,
 ) -> Result<u8, Failure> {
     let found = services::for_preflight(runtime).preflight(&loaded.graph);
-    for line in &found.warnings {
-        writeln!(context.err, "warning: {}", sanitize::one_line(line)).ok();
-    }
+    order::warn(&found, context);
+    load::locate(&source, &loaded.raw, &mut loaded.advice);
     graph_file::print_advice(&common.graph, &loaded.advice, context);
     graph_file::print_advice(&common.graph, &loaded.fragment_advice, context);
     graph_file::print_splices(&loaded.splices, context);

@@ -18,13 +18,14 @@ pub(super) fn read(path: &Path) -> Result<Source, Failure> {
 }
 
 /// Reads and loads the file; its problems are printed, with their places.
-pub(super) fn load(path: &Path, context: &mut Context) -> Result<Loaded, Failure> {
+pub(super) fn load(path: &Path, context: &mut Context) -> Result<(Source, Loaded), Failure> {
     let source = read(path)?;
-    crate::load::load(&source).map_err(|problems| {
+    let loaded = crate::load::load(&source).map_err(|problems| {
         print_problems(&problems, context);
         print_advice(path, problems.advice(), context);
         refused(path, &problems)
-    })
+    })?;
+    Ok((source, loaded))
 }
 
 /// Says which fragments went into a graph: one line each, and the tools that bindings put together.
@@ -86,11 +87,18 @@ pub(super) fn counted(path: &Path, problems: &Problems) -> String {
     format!("{}: {count} {issues} found", path.display())
 }
 
-/// Prints advice, one line each.
+/// Prints advice, one line each, with its place where that is known.
 pub(super) fn print_advice(path: &Path, advice: &[Advice], context: &mut Context) {
-    for Advice { node, field, detail } in advice {
-        let node = node.as_ref().map(|id| format!("node \"{id}\": ")).unwrap_or_default();
-        let line = format!("warning: {}: {node}{field}: {detail}", path.display());
-        writeln!(context.err, "{}", sanitize::one_line(&line)).ok();
-    }
+    let lines: String = advice.iter().map(|advice| advice_line(path, advice) + "\n").collect();
+    // At once: standard error keeps nothing back, and there may be very many.
+    context.err.write_all(lines.as_bytes()).ok();
+}
+
+/// `warning: FILE:LINE:COLUMN: node "x": field: detail [ID]`.
+fn advice_line(path: &Path, advice: &Advice) -> String {
+    let place = match &advice.place {
+        Some(place) => format!("{}:{}:{}", place.file, place.line, place.column),
+        None => path.display().to_string(),
+    };
+    sanitize::one_line(&format!("warning: {place}: {advice} [{}]", advice.id)).into_owned()
 }

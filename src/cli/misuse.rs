@@ -60,7 +60,7 @@ fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
             format!("there is no command {:?}", text(error, ContextKind::InvalidSubcommand))
         }
         ErrorKind::MissingRequiredArgument => {
-            format!("{} is missing", text(error, ContextKind::InvalidArg))
+            format!("{} is missing", plain(&text(error, ContextKind::InvalidArg)))
         }
         ErrorKind::InvalidValue if text(error, ContextKind::InvalidValue).is_empty() => {
             let flag = flag(error);
@@ -131,7 +131,12 @@ fn place(usage: &str) -> String {
 /// The flag or argument that is spoken of, without the name of its value.
 fn flag(error: &clap::Error) -> String {
     let argument = text(error, ContextKind::InvalidArg);
-    argument.split(' ').next().unwrap_or_default().to_owned()
+    plain(argument.split(' ').next().unwrap_or_default())
+}
+
+/// An argument without the marks of its number: `<GRAPH>` of `[GRAPH]...`.
+fn plain(argument: &str) -> String {
+    argument.replace("...", "").replace('[', "<").replace(']', ">")
 }
 
 /// What the parser says under `kind`; a list is separated by commas, and nothing said is empty.

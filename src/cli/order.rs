@@ -14,7 +14,7 @@ use crate::graph::{Bounds, CONCURRENCY_MAX, Graph, bounds};
 use crate::leg::Order;
 use crate::leg::again::Inherited;
 use crate::leg::open::DEFAULT_MODE;
-use crate::load::{Loaded, inputs};
+use crate::load::{Loaded, Source, inputs};
 use crate::node::invocation::Preflight;
 use crate::record::Durability;
 use crate::text::sanitize;
@@ -109,6 +109,8 @@ fn executions(word: &str) -> Result<i64, String> {
 
 /// A graph that was loaded, with everything its flags say.
 pub(super) struct Ready {
+    /// The file.
+    pub(super) source: Source,
     /// The graph.
     pub(super) loaded: Loaded,
     /// How many nodes run at once.
@@ -128,9 +130,9 @@ pub(super) struct Manner {
 /// Loads the graph that `common` names.
 pub(super) fn load(common: &Common, context: &mut Context) -> Result<Ready, Failure> {
     context.out_is_feed = common.json;
-    let loaded = graph_file::load(&common.graph, context)?;
+    let (source, loaded) = graph_file::load(&common.graph, context)?;
     let slots = slots(&loaded.graph, common.concurrency, context)?;
-    Ok(Ready { loaded, slots })
+    Ok(Ready { source, loaded, slots })
 }
 
 /// Runs a graph that nothing speaks against any more; returns the exit code.
@@ -142,8 +144,9 @@ pub(super) fn start(
     manner: Manner,
     context: &mut Context,
 ) -> Result<u8, Failure> {
-    let Ready { loaded, slots } = ready;
+    let Ready { loaded, slots, .. } = ready;
     let bounds = loaded.graph.bounds.overridden_by(common.bounds.read()?);
+    mention_advice(common, &loaded, context);
     let claimed = execute::claim(context)?;
     let title =
         format!("Running graph \"{}\" (run {})", graph_file::title(&common.graph, &loaded), claimed.run.run);
@@ -170,6 +173,22 @@ pub(super) fn start(
         inherited,
     };
     execute::execute(claimed, order, &display, context)
+}
+
+/// Says how much advice there is, which a run does not print.
+fn mention_advice(common: &Common, loaded: &Loaded, context: &mut Context) {
+    let (path, count) = (&common.graph, loaded.advice.len());
+    if count == 0 || common.quiet {
+        return;
+    }
+    let warnings = if count == 1 { "1 lint warning" } else { &format!("{count} lint warnings") };
+    // A pipe has been read, and cannot be again.
+    let shows = match path.is_file() {
+        true if count == 1 => format!(": omg lint {} shows it", path.display()),
+        true => format!(": omg lint {} shows them", path.display()),
+        false => String::new(),
+    };
+    writeln!(context.err, "{}", sanitize::one_line(&format!("{warnings}{shows}"))).ok();
 }
 
 /// The number of slots; a number that cannot be is refused in plain words (case C11).
@@ -221,10 +240,8 @@ pub(super) fn announce(
     found: Preflight,
     context: &mut Context,
 ) -> Result<(), Failure> {
-    refuse(common, found.refusals)?;
-    for line in found.warnings {
-        writeln!(context.err, "WARNING: {}", sanitize::one_line(&line)).ok();
-    }
+    refuse(common, found.refusals.clone())?;
+    warn(&found, context);
     let (said, _) = context.prose();
     for line in found.disclosures {
         writeln!(said, "{}", sanitize::one_line(&line)).ok();
@@ -232,4 +249,12 @@ pub(super) fn announce(
     graph_file::print_splices(&loaded.splices, context);
     graph_file::print_advice(&common.graph, &loaded.fragment_advice, context);
     Ok(())
+}
+
+/// Prints what a runtime warns of, whatever the graph's author allows.
+pub(super) fn warn(found: &Preflight, context: &mut Context) {
+    let advice = found.advice.iter().map(|advice| format!("{advice} [{}]", advice.id));
+    for line in advice.chain(found.warnings.iter().cloned()) {
+        writeln!(context.err, "WARNING: {}", sanitize::one_line(&line)).ok();
+    }
 }

@@ -285,6 +285,7 @@ fn resume(
             refusals.join("; ")
         )));
     }
+    order::warn(&services.runtime.preflight(&graph), context);
     for line in &inherited.warnings {
         writeln!(context.err, "warning: {line}").ok();
     }

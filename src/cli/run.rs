@@ -1,16 +1,16 @@
 //! `omg run`: loads a graph, looks at everything that can be looked at for free, and runs it.
 
-use std::collections::BTreeMap;
+use std::io::Write;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::context::Context;
 use super::order::{self, Common, Manner};
-use super::{Failure, detach, dry_run, execute, graph_file, services};
+use super::{Failure, detach, dry_run, execute, services};
 use crate::leg::preflight;
-use crate::load::Loaded;
 use crate::node::runtime::RuntimeKind;
 use crate::record::Durability;
+use crate::text::sanitize;
 
 /// Runs a graph.
 #[derive(Debug, clap::Args)]
@@ -47,23 +47,16 @@ pub(super) fn run(args: Args, runtime: RuntimeKind, context: &mut Context) -> Re
     let ready = order::load(common, context)?;
     let graph = &ready.loaded.graph;
     if args.dry_run {
-        return dry_run::run(common, &ready.loaded, runtime, context);
+        return dry_run::run(common, ready, runtime, context);
     }
     let values = order::input_values(common, graph)?;
     order::refuse(common, preflight::refusals(graph, &values, &Context::base()))?;
     let services = services::wire(runtime, graph, &execute::mark())?;
     order::refuse(common, preflight::lanes(graph, &Context::base(), services.git.as_ref()))?;
     order::announce(common, &ready.loaded, services.runtime.preflight(graph), context)?;
-    warn_unexported(common, &ready.loaded, &values, context);
+    for line in preflight::unexported(graph, &values) {
+        writeln!(context.err, "warning: {}", sanitize::one_line(&line)).ok();
+    }
     let manner = Manner { durability: args.durability, rehearsal: None, detached: args.background.is_copy() };
     order::start(common, ready, values, services, manner, context)
-}
-
-fn warn_unexported(
-    common: &Common,
-    loaded: &Loaded,
-    values: &BTreeMap<String, String>,
-    context: &mut Context,
-) {
-    graph_file::print_advice(&common.graph, &crate::lint::unexported(&loaded.graph, values), context);
 }

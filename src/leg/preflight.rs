@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, export};
 use crate::lint;
 use crate::node::handoff::{Material, directory};
 use crate::node::worktree::{Git, GitError};
@@ -22,6 +22,25 @@ pub fn unrehearsable(graph: &Graph) -> Vec<String> {
 
 fn never_there(graph: &Graph) -> impl Iterator<Item = String> {
     lint::never_there(graph).into_iter().map(|advice| advice.to_string())
+}
+
+/// The inputs of a run that will not be exported to the commands of its nodes (DECISIONS 8); their tokens still work.
+pub fn unexported(graph: &Graph, inputs: &BTreeMap<String, String>) -> Vec<String> {
+    if graph.setup.is_none() && !graph.nodes().iter().any(Node::runs_a_shell) {
+        return Vec::new();
+    }
+    let unfit = inputs.iter().filter(|(_, value)| !export::fits(value));
+    unfit
+        .map(|(name, value)| {
+            let why = if value.contains('\0') {
+                "a NUL byte".to_owned()
+            } else {
+                let (bytes, most) = (value.len(), export::VALUE_BYTES_MAX);
+                format!("{bytes} bytes, more than the {most} that a variable may have")
+            };
+            format!("input {name:?} has {why}: {} is not set for commands", export::input_variable(name))
+        })
+        .collect()
 }
 
 /// Why the worktrees of `graph` cannot be made from `base` by `git`; names the first node that needs one.
@@ -68,4 +87,28 @@ fn missing_directory(node: &Node, inputs: &BTreeMap<String, String>, base: &Path
         Err(_) => "cannot be entered",
     };
     Some(format!("node \"{}\": cwd {} {why}", node.id, path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_too_long_is_told_where_a_shell_would_miss_it() {
+        let graph = |json: &str| {
+            crate::graph::from_snapshot(json)
+                .map(|(_, graph)| graph)
+                .unwrap_or_else(|error| panic!("{error}"))
+        };
+        let long = "x".repeat(export::VALUE_BYTES_MAX + 1);
+        let inputs = BTreeMap::from([("task".to_owned(), long), ("short".to_owned(), "x".to_owned())]);
+        let with_shell = graph(r#"{"nodes":[{"id":"a","type":"command","command":"x"}]}"#);
+        assert_eq!(
+            unexported(&with_shell, &inputs),
+            [
+                "input \"task\" has 122881 bytes, more than the 122880 that a variable may have: OMG_INPUT_TASK is not set for commands"
+            ]
+        );
+        assert!(unexported(&graph(r#"{"nodes":[{"id":"a"}]}"#), &inputs).is_empty());
+    }
 }

@@ -1,115 +1,128 @@
-//! Advice on a graph that is valid: each sweep is a file, and a row in [`SWEEPS`].
+//! Advice on a graph that is valid: each sweep is a file, and a row in [`SWEEPS`] (FACTS 4, docs/LINT.md).
 //!
-//! Advice never changes an exit code. Knows no screen and no file.
+//! Advice never changes an exit code by itself. Knows no screen and no file; where a remark stands in a file is
+//! [`crate::load::locate`]'s business. Every sweep is linear in nodes, edges and text.
 
-mod artifacts;
-mod braces;
+mod advice;
+mod allowed;
+mod ancestry;
+mod budgets;
+mod bypass;
+mod catalogue;
+mod causes;
+mod checkout;
 mod concurrency;
-mod inputs;
+mod empty_prompt;
+mod grants;
+mod ignored_exit;
+mod never_there;
 mod parents;
+mod reach;
+mod repeated_input;
+mod session_place;
+mod session_retry;
 mod spliced;
-mod verdicts;
+mod substitutions;
+mod tame_verify;
+mod tokens;
+mod unanchored;
+mod unawaited;
+mod undeclared;
+mod unread_feedback;
+mod unread_verdict;
+mod unused_input;
 
-use std::collections::BTreeMap;
-use std::fmt;
+pub use advice::{Advice, Place};
+pub use allowed::{ALLOW_KEY, Allowed};
+pub use budgets::unkept as unkept_budgets;
+pub use bypass::bypassing;
+pub use catalogue::catalogue;
+pub use never_there::never_there;
+pub use substitutions::unused_substitution;
 
-use serde::Serialize;
-
-pub use artifacts::never_there;
-
+use crate::graph::Graph;
 use crate::graph::raw::RawGraph;
-use crate::graph::{Graph, export};
+use advice::Remarks;
 
-/// A remark on a graph.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Advice {
-    /// The node it is about, `None` for the graph.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// The key it is about.
-    pub field: &'static str,
-    /// What should be known.
-    pub detail: String,
+/// A sweep: what it is called, what it says, and how it looks at a graph.
+#[derive(Debug)]
+pub struct Sweep {
+    /// `OMG` and three digits; never reused. The tens are the subject, see docs/LINT.md.
+    pub id: &'static str,
+    /// A short name for a reader, such as `duplicate-parent`.
+    pub name: &'static str,
+    /// One line: what is the matter.
+    pub summary: &'static str,
+    /// Why that matters, and what to do; Markdown.
+    pub why: &'static str,
+    /// A graph that it speaks of.
+    pub bad: &'static str,
+    /// The same graph, mended.
+    pub good: &'static str,
+    /// How it looks; `None` when a runtime's preflight asks for it, because it is of no concern to other runtimes, or
+    /// when it is found before there is a graph.
+    look: Option<Look>,
 }
 
-impl fmt::Display for Advice {
-    /// `node "x": prompt: …`, or `concurrency: …` for the graph.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(node) = &self.node {
-            write!(f, "node {node:?}: ")?;
-        }
-        write!(f, "{}: {}", self.field, self.detail)
-    }
-}
+/// Looks at a graph and adds what it finds.
+type Look = fn(Subject<'_>, &mut Remarks);
 
-/// Looks at a graph, as written and as checked, and adds what it finds.
-type Sweep = fn(&RawGraph, &Graph, &mut Vec<Advice>);
+/// A graph, as written and as checked.
+#[derive(Clone, Copy)]
+struct Subject<'g> {
+    raw: &'g RawGraph,
+    graph: &'g Graph,
+}
 
 /// The sweeps, in the order of their remarks.
-const SWEEPS: [Sweep; 7] = [
-    concurrency::sweep,
-    braces::sweep,
-    inputs::sweep,
-    artifacts::sweep,
-    parents::sweep,
-    spliced::sweep,
-    verdicts::sweep,
+pub const SWEEPS: [&Sweep; 25] = [
+    &tokens::SWEEP,
+    &undeclared::SWEEP,
+    &never_there::SWEEP,
+    &unawaited::SWEEP,
+    &unused_input::SWEEP,
+    &repeated_input::SWEEP,
+    &session_place::SWEEP,
+    &session_retry::SWEEP,
+    &grants::SWEEP,
+    &spliced::SWEEP,
+    &unread_feedback::SWEEP,
+    &unread_verdict::SWEEP,
+    &ignored_exit::SWEEP,
+    &unanchored::SWEEP,
+    &empty_prompt::SWEEP,
+    &reach::SWEEP,
+    &tame_verify::SWEEP,
+    &causes::SWEEP,
+    &parents::SWEEP,
+    &checkout::SWEEP,
+    &concurrency::SWEEP,
+    &bypass::SWEEP,
+    &budgets::SWEEP,
+    &substitutions::SWEEP,
+    &allowed::SWEEP,
 ];
 
-/// Everything there is to say about a graph.
-pub fn advise(raw: &RawGraph, graph: &Graph) -> Vec<Advice> {
+/// The sweep called `id`, in any case.
+pub fn find(id: &str) -> Option<&'static Sweep> {
+    SWEEPS.into_iter().find(|sweep| sweep.id.eq_ignore_ascii_case(id) || sweep.name.eq_ignore_ascii_case(id))
+}
+
+/// Everything there is to say about a graph, less what its author allows.
+pub fn advise(raw: &RawGraph, graph: &Graph, allowed: &Allowed) -> Vec<Advice> {
+    let subject = Subject { raw, graph };
     let mut advice = Vec::new();
     for sweep in SWEEPS {
-        sweep(raw, graph, &mut advice);
+        if let Some(look) = sweep.look {
+            let mut remarks = Remarks::of(sweep);
+            look(subject, &mut remarks);
+            advice.append(&mut remarks.into_list());
+        }
     }
+    advice.append(&mut allowed.unknown(graph));
+    advice.retain(|advice| !allowed.covers(advice));
     advice
 }
 
-/// The inputs of a run that will not be exported to the commands of its nodes (DECISIONS 8); their tokens still work.
-pub fn unexported(graph: &Graph, inputs: &BTreeMap<String, String>) -> Vec<Advice> {
-    if graph.setup.is_none() && !graph.nodes().iter().any(crate::graph::Node::runs_a_shell) {
-        return Vec::new();
-    }
-    let too_long = inputs.iter().filter(|(_, value)| !export::fits(value));
-    too_long
-        .map(|(name, value)| {
-            let why = if value.contains('\0') {
-                "a NUL byte".to_owned()
-            } else {
-                format!(
-                    "{} bytes, more than the {} that a variable may have",
-                    value.len(),
-                    export::VALUE_BYTES_MAX
-                )
-            };
-            let variable = export::input_variable(name);
-            let detail = format!("input {name:?} has {why}: {variable} is not set for commands");
-            Advice { node: None, field: "inputs", detail }
-        })
-        .collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_that_is_too_long_is_told_where_a_shell_would_miss_it() {
-        let graph = |json: &str| {
-            crate::graph::from_snapshot(json)
-                .map(|(_, graph)| graph)
-                .unwrap_or_else(|error| panic!("{error}"))
-        };
-        let long = "x".repeat(export::VALUE_BYTES_MAX + 1);
-        let inputs = BTreeMap::from([("task".to_owned(), long), ("short".to_owned(), "x".to_owned())]);
-        let with_shell = graph(r#"{"nodes":[{"id":"a","type":"command","command":"x"}]}"#);
-        let said = unexported(&with_shell, &inputs);
-        assert_eq!(
-            said.iter().map(|advice| advice.detail.as_str()).collect::<Vec<_>>(),
-            [
-                "input \"task\" has 122881 bytes, more than the 122880 that a variable may have: OMG_INPUT_TASK is not set for commands"
-            ]
-        );
-        assert_eq!(unexported(&graph(r#"{"nodes":[{"id":"a"}]}"#), &inputs), []);
-    }
-}
+mod tests;

@@ -1,19 +1,29 @@
-//! Parents that a list names more than once.
+//! Parents that a list names more than once (DECISIONS 1, case C4).
 
 use std::collections::HashSet;
 
-use super::Advice;
-use crate::graph::Graph;
-use crate::graph::raw::RawGraph;
+use super::{Remarks, Subject, Sweep};
 
-pub(super) fn sweep(raw: &RawGraph, _: &Graph, advice: &mut Vec<Advice>) {
-    for node in raw.nodes.iter().filter(|node| node.depends_on.len() > 1) {
+pub(super) const SWEEP: Sweep = Sweep {
+    id: "OMG080",
+    name: "duplicate-parent",
+    summary: "`depends_on` names a node more than once",
+    why: "It counts once. Most likely another node was meant, and the node does not wait for it.",
+    bad: "nodes:\n  - {id: build, type: command, command: make}\n  - {id: test, type: command, depends_on: [build, build], \
+          command: make test}\n",
+    good: "nodes:\n  - {id: build, type: command, command: make}\n  - {id: test, type: command, depends_on: [build], command: \
+           make test}\n",
+    look: Some(look),
+};
+
+fn look(Subject { raw, graph }: Subject<'_>, remarks: &mut Remarks) {
+    for (ix, node) in graph.positions().zip(&raw.nodes).filter(|(_, node)| node.depends_on.len() > 1) {
         let mut seen = HashSet::new();
         let mut told = HashSet::new();
-        for parent in &node.depends_on {
+        for (at, parent) in node.depends_on.iter().enumerate() {
             if !seen.insert(parent) && told.insert(parent) {
                 let detail = format!("names {parent:?} more than once: it counts once");
-                advice.push(Advice { node: Some(node.id.clone()), field: "depends_on", detail });
+                remarks.node(graph, ix, "depends_on", detail).item(at);
             }
         }
     }

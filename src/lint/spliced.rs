@@ -1,16 +1,30 @@
 //! Text of a model that becomes part of a command line: the shell reads it as code (FACTS 4.4, case I5).
 
-use super::Advice;
-use crate::graph::raw::RawGraph;
+use super::{Remarks, Subject, Sweep};
 use crate::graph::{Graph, Node, Work, export};
 use crate::text::template::{self, Kind, Token};
 
-pub(super) fn sweep(_: &RawGraph, graph: &Graph, advice: &mut Vec<Advice>) {
-    for node in graph.nodes() {
-        for (field, line) in lines(node) {
+pub(super) const SWEEP: Sweep = Sweep {
+    id: "OMG030",
+    name: "spliced-reply",
+    summary: "what a model said becomes part of a command line",
+    why: "The shell reads the text as code: a quote or a semicolon in a reply ends the command that you wrote and begins \
+          another. `{{ artifacts.ID }}` without the filter is safe, it is a path; so is the variable `$OMG_ARTIFACT_ID` of a \
+          direct parent, in double quotes.",
+    bad: "nodes:\n  - {id: draft, prompt: Write a haiku., allowed_tools: []}\n  - {id: keep, type: command, depends_on: \
+          [draft], command: \"echo '{{ artifacts.draft | inline }}' > haiku.txt\"}\n",
+    good: "nodes:\n  - {id: draft, prompt: Write a haiku., allowed_tools: []}\n  - {id: keep, type: command, depends_on: \
+           [draft], command: \"cp \\\"$OMG_ARTIFACT_DRAFT\\\" haiku.txt\"}\n",
+    look: Some(look),
+};
+
+fn look(Subject { graph, .. }: Subject<'_>, remarks: &mut Remarks) {
+    for ix in graph.positions() {
+        let node = graph.node(ix);
+        for (key, line) in lines(node) {
             for token in template::tokens(line) {
                 if let Some(detail) = remark(&token, node, graph) {
-                    advice.push(Advice { node: Some(node.id.to_string()), field, detail });
+                    remarks.node(graph, ix, key, detail).within(token.written);
                 }
             }
         }

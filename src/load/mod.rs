@@ -9,6 +9,7 @@ pub(crate) mod decode;
 pub(crate) mod files;
 pub(crate) mod fragment;
 pub mod inputs;
+mod locate;
 pub mod problem;
 pub mod source;
 pub(crate) mod yaml;
@@ -18,12 +19,13 @@ use std::path::PathBuf;
 use crate::graph::Graph;
 use crate::graph::check::{self, Fault, Label, Rule, Site};
 use crate::graph::raw::RawGraph;
-use crate::lint::{self, Advice};
+use crate::lint::{self, Advice, Allowed};
 use citation::Chain;
 use decode::{Doubt, Draft};
 use files::Files;
 pub use fragment::{Grant, Splice};
 use fragment::{Library, Resolved};
+pub use locate::locate;
 use problem::Problem;
 pub use problem::{Cited, Problems, Report};
 pub use source::{LoadError, Source};
@@ -42,6 +44,8 @@ pub struct Loaded {
     pub path: PathBuf,
     /// What a person should know though nothing is wrong.
     pub advice: Vec<Advice>,
+    /// What its author allows, and is left out of `advice`.
+    pub allowed: Allowed,
     /// The fragments that went into the graph, a citing one before what it cites.
     pub splices: Vec<Splice>,
     /// What should be known of those fragments, also by a person who only runs the graph.
@@ -66,16 +70,17 @@ pub fn load(source: &Source) -> Result<Loaded, Problems> {
     if too_large {
         return Err(Problems::of(library.into_files(), citation::merged(unresolved)));
     }
+    let allowed = allowed(&tree.root);
     let Draft { raw, problems: undecoded, doubt } = decode::decode(library.files(), &tree.root, doubt);
     // A large tree is not kept while the graph is built; the places of faults are worth parsing again.
     drop(tree.root);
     let checked = check::check(&raw);
     let fine = tree.problems.is_empty() && unresolved.is_empty() && undecoded.is_empty();
     if let (Ok(graph), true) = (&checked, fine) {
-        let advice = lint::advise(&raw, graph);
+        let advice = lint::advise(&raw, graph, &allowed);
         let graph = checked.expect("it was just looked at");
         let (sha256, path) = (source.sha256.clone(), source.path.clone());
-        return Ok(Loaded { graph, raw, sha256, path, advice, splices, fragment_advice });
+        return Ok(Loaded { graph, raw, sha256, path, advice, allowed, splices, fragment_advice });
     }
     let mut root = match parse() {
         Ok(tree) => tree.root,
@@ -98,6 +103,13 @@ pub fn load(source: &Source) -> Result<Loaded, Problems> {
     // What nodes share by an alias, a merge or a fragment is wrong once, however many of them have it.
     let problems = citation::merged(problems);
     Err(Problems::of(files, problems).advised(fragment_advice))
+}
+
+/// The entries of `x-omg-allow`; what is no list is taken as one entry, and told if it means nothing.
+fn allowed(root: &Node<'_>) -> Allowed {
+    let Some(value) = root.get(lint::ALLOW_KEY) else { return Allowed::default() };
+    let entries = value.items().unwrap_or(std::slice::from_ref(value));
+    Allowed::new(entries.iter().map(|entry| entry.text().unwrap_or_default().to_owned()).collect())
 }
 
 /// Whether a fault only follows from what could not be read.

@@ -290,14 +290,18 @@ fn named(label: &Label) -> String {
     }
 }
 
-/// Line and column of every span that is told. One pass over a text whatever the number of problems: a file may be
-/// one line of many megabytes. A byte order mark has no width.
+/// Line and column of every span that is told.
 fn places(files: &Files<'_>, list: &[Problem]) -> HashMap<u32, (usize, usize)> {
     let told = list.iter().flat_map(|problem| {
         let cited = problem.sites.iter().flat_map(|chain| chain.iter().map(|step| step.at));
         [problem.span].into_iter().chain(problem.related.map(|(span, _)| span)).chain(cited)
     });
-    let mut starts: Vec<u32> = told.map(|span| span.start).collect();
+    line_columns(files, told.map(|span| span.start).collect())
+}
+
+/// Line and column of every place in `starts`, from 1. One pass over a text whatever their number: a file may be one
+/// line of many megabytes. A byte order mark has no width.
+pub(crate) fn line_columns(files: &Files<'_>, mut starts: Vec<u32>) -> HashMap<u32, (usize, usize)> {
     starts.sort_unstable();
     starts.dedup();
     let mut places = HashMap::with_capacity(starts.len());

@@ -413,21 +413,48 @@ fn merges_and_aliases_give_what_they_name() {
     ]);
 }
 
+/// The places of everything that is said of a graph, each as `line:column id`.
+fn places(text: &str) -> Vec<String> {
+    let source = Source::from_bytes("g.yaml".as_ref(), text.into()).expect("the text is UTF-8");
+    let mut loaded = load(&source).unwrap_or_else(|problems| panic!("{problems}"));
+    locate(&source, &loaded.raw, &mut loaded.advice);
+    let place = |advice: &Advice| {
+        let place = advice.place.as_ref().expect("each has one");
+        assert_eq!(place.file, "g.yaml");
+        format!("{}:{} {}", place.line, place.column, advice.id)
+    };
+    loaded.advice.iter().map(place).collect()
+}
+
 #[test]
-fn advice_is_given_on_what_is_valid() {
-    let loaded = loaded(
-        "inputs: [a, a]\nconcurrency: 12\nnodes:\n  - {id: z, prompt: '{{ inputs.b }}{{ inputs.b }}{{ inputs.a }}'}\n  - {id: x, depends_on: [z, z, z], cwd: '{{ inputs.b }}'}\n",
-    );
-    let said: Vec<String> = loaded.advice.iter().map(ToString::to_string).collect();
+fn advice_is_given_its_place() {
     assert_eq!(
-        said,
+        places(
+            "inputs: [a, a]\nconcurrency: 12\nnodes:\n  - {id: z, prompt: 'ü {{ inputs.b }}{{ inputs.b }}{{ inputs.a }}'}\n  - {id: x, depends_on: [z, z, z], cwd: '{{ inputs.b }}', allowed_tools: []}\n",
+        ),
         [
-            "concurrency: 12 is more than a run gets: it counts as 10",
-            "inputs: \"a\" is declared twice",
-            "node \"z\": prompt: {{ inputs.b }} uses an input that inputs: does not declare",
-            "node \"x\": depends_on: names \"z\" more than once: it counts once",
-            "node \"x\": prompt: is empty: the node pays for a reply to nothing",
+            "4:24 OMG002",
+            "4:38 OMG002",
+            "5:42 OMG002",
+            "1:13 OMG006",
+            // Keys that are not there are shown at the id.
+            "4:10 OMG020",
+            "5:10 OMG053",
+            "5:29 OMG080",
+            "2:14 OMG082",
         ]
+    );
+    // A token that is written in other words than it reads is shown where its text begins; one of an alias where the
+    // anchor stands.
+    assert_eq!(
+        places("nodes: [{id: a, allowed_tools: [], prompt: \"{{ inputs\\x2Ea }}\"}]"),
+        ["1:44 OMG002"]
+    );
+    assert_eq!(
+        places(
+            "x-p: &p '{{ inputs.a }}'\nnodes:\n- {id: a, allowed_tools: [], prompt: *p}\n- {id: b, allowed_tools: [], prompt: *p}\n"
+        ),
+        ["3:38 OMG002", "4:38 OMG002"]
     );
 }
 

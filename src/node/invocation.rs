@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
+use crate::lint::Advice;
 use crate::process::{Cancel, Exit};
 use crate::text::money::{Cost, Money};
 use crate::text::usage::Usage;
@@ -162,7 +163,9 @@ pub trait Runtime: Send + Sync {
 pub struct Preflight {
     /// Why the graph cannot run here; nothing is started when there is one.
     pub refusals: Vec<String>,
-    /// What may surprise.
+    /// What may surprise about the graph on this runtime.
+    pub advice: Vec<Advice>,
+    /// What may surprise about this machine.
     pub warnings: Vec<String>,
     /// Lines that every run on this runtime is told.
     pub disclosures: Vec<String>,

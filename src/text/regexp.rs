@@ -18,6 +18,17 @@ pub struct Pattern {
     regex: regex::Regex,
 }
 
+/// Where the matches of a pattern begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// At the beginning of the text.
+    Text,
+    /// At the beginning of a line.
+    Line,
+    /// Anywhere.
+    Nowhere,
+}
+
 impl Pattern {
     /// Compiles `source`, or says why it cannot be.
     pub fn compile(source: &str) -> Result<Self, String> {
@@ -34,6 +45,17 @@ impl Pattern {
     /// The pattern in the `regex` crate's dialect.
     pub(crate) fn translated(&self) -> &str {
         self.regex.as_str()
+    }
+
+    /// Where a match may begin.
+    pub fn anchor(&self) -> Anchor {
+        use regex_syntax::hir::Look;
+        let begins = regex_syntax::parse(self.translated()).map(|hir| hir.properties().look_set_prefix());
+        match begins {
+            Ok(looks) if looks.contains(Look::Start) => Anchor::Text,
+            Ok(looks) if looks.contains(Look::StartLF) || looks.contains(Look::StartCRLF) => Anchor::Line,
+            _ => Anchor::Nowhere,
+        }
     }
 
     /// Whether it matches somewhere in `text`.

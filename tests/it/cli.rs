@@ -136,7 +136,8 @@ fn misuse_is_one_line_with_a_hint_and_exit_1() {
             &["run", "g.yaml", "surplus", "--dry-run"],
             &["\"surplus\"", "too many", "omg run [OPTIONS] <GRAPH>"],
         ),
-        (&["lint", "g.yaml", "g.yaml"], &["\"g.yaml\"", "too many"]),
+        (&["lint"], &["<GRAPH> is missing", "omg lint"]),
+        (&["lint", "g.yaml", "--list"], &["--list"]),
         (&["runs", "list", "x"], &["\"x\"", "too many"]),
         (&["version", "x"], &["\"x\"", "too many"]),
         (&["show", "a", "b", "c"], &["\"c\"", "too many"]),
@@ -560,7 +561,7 @@ fn everything_that_a_runtime_refuses_is_told_by_lint_in_both_forms() {
     let ran = env.omg(&["--runtime", "codex", "lint", "--json", "g.yaml"]).exits(1);
     let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(document["valid"], false);
-    assert_eq!(document["problems"].as_array().map(Vec::len), Some(2));
+    assert_eq!(document["files"][0]["problems"].as_array().map(Vec::len), Some(2));
     env.omg(&["lint", "g.yaml"]).exits(0);
 }
 

@@ -39,7 +39,7 @@ fn place() -> TestEnv {
 
 const DISCLOSED: &str = "fragment: node \"one\" spliced from \"round\" (fragments/round.yaml) — a draft and its polish — nodes: one/draft, one/polish";
 const ADVISED: &str =
-    "warning: g.yaml: substitutions: the fragment \"round\" (fragments/round.yaml) declares \"spare\"";
+    "warning: fragments/round.yaml:3:24: substitutions: the fragment \"round\" declares \"spare\"";
 
 #[test]
 fn a_fragment_runs_as_its_nodes() {
@@ -83,8 +83,10 @@ fn whoever_looks_before_running_is_told_the_same() {
     assert!(rehearsed.stdout.contains(DISCLOSED), "{rehearsed:?}");
     let json = env.omg(&["lint", "g.yaml", "--json"]).exits(0);
     let document: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let document = &document["files"][0];
     assert_eq!(document["fragments"][0]["nodes"], serde_json::json!(["one/draft", "one/polish"]));
-    assert_eq!(document["advice"][0]["field"], "substitutions");
+    let advice = document["advice"].as_array().unwrap().last().unwrap();
+    assert_eq!((&advice["id"], &advice["file"]), (&"OMG100".into(), &"fragments/round.yaml".into()));
     // A feed on standard output holds nothing else.
     let feed = env.omg(&["run", "g.yaml", "--json"]).exits(0);
     assert!(
@@ -170,7 +172,7 @@ fn one_fault_of_a_fragment_is_one_problem_with_its_sites() {
     assert!(lint.stderr.contains("g.yaml: 1 issue found"), "{}", lint.stderr);
     let json = env.omg(&["lint", "g.yaml", "--json"]).exits(1);
     let document: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    let problem = &document["problems"][0];
+    let problem = &document["files"][0]["problems"][0];
     assert_eq!((&problem["file"], &problem["line"]), (&"fragments/f.yaml".into(), &3.into()));
     let nodes: Vec<&str> =
         problem["cited_by"].as_array().unwrap().iter().map(|cited| cited["node"].as_str().unwrap()).collect();

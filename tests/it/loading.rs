@@ -85,7 +85,10 @@ fn c3_a_tag_that_would_be_read_over_is_refused() {
 fn c4_a_parent_named_twice_counts_once() {
     let env = TestEnv::new();
     let graph = "nodes: [{id: z, prompt: '@say z'}, {id: x, prompt: '@say x', depends_on: [z, z]}]";
-    says(&lint(&env, graph).exits(0).stderr, &["warning: g.yaml: node \"x\"", "z"]);
+    says(
+        &lint(&env, graph).exits(0).stderr,
+        &["warning: g.yaml:1:78: node \"x\": depends_on:", "\"z\"", "[OMG080]"],
+    );
     env.run_graph(graph, &[]).exits(0);
     assert_eq!(env.record("x")["verdict"], "PASS");
     contract::check_run_dir(&env.run_dir());
@@ -528,7 +531,8 @@ fn a_file_that_cannot_be_read_is_one_line() {
     let said = |name: &str| env.omg(&["lint", name]).exits(1).stderr;
     insta::assert_snapshot!([said("none.yaml"), said("folder"), said("latin")].concat(), @"
     omg: none.yaml: cannot be read: No such file or directory (os error 2)
-    omg: folder: is a directory, and a graph is a file
+    omg: folder: no graph was found
+      hint: a graph is a *.yaml or *.yml file with nodes: at its top level
     omg: latin:2:8: the file is not UTF-8 here (byte 0xe9)
     ");
 }
@@ -539,9 +543,9 @@ fn lint_speaks_json() {
     env.write("bad.yaml", "nodes:\n  - {id: a, promt: x}\n");
     let ran = env.omg(&["lint", "--json", "bad.yaml"]).exits(1);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(document["schema"], 1);
+    assert_eq!(document["schema"], 2);
     assert_eq!(document["valid"], false);
-    let problem = &document["problems"][0];
+    let problem = &document["files"][0]["problems"][0];
     assert_eq!(
         (&problem["file"], &problem["line"], &problem["node"]),
         (&"bad.yaml".into(), &2.into(), &"a".into())
@@ -552,5 +556,8 @@ fn lint_speaks_json() {
     let ran = env.omg(&["lint", "ok.yaml", "--json"]).exits(0);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(document["valid"], true);
-    assert!(document["advice"].as_array().unwrap().iter().any(|advice| advice["node"] == "b"), "{document}");
+    assert!(
+        document["files"][0]["advice"].as_array().unwrap().iter().any(|advice| advice["node"] == "b"),
+        "{document}"
+    );
 }

@@ -21,6 +21,7 @@ mod gates;
 mod guard;
 mod init;
 mod lanes;
+mod lint;
 mod loading;
 mod loops;
 mod money;

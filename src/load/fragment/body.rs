@@ -18,8 +18,8 @@ pub(super) struct Fragment {
     pub description: String,
     /// `substitutions:`, each once.
     pub points: Vec<String>,
-    /// Those of them that nothing in the file uses.
-    pub unused: Vec<String>,
+    /// Those of them that nothing in the file uses, each with its place.
+    pub unused: Vec<(String, Span)>,
     /// What it declares.
     pub body: Body,
 }

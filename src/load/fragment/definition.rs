@@ -85,7 +85,11 @@ impl Reader<'_> {
             (None, Some(nodes)) => self.many(nodes, get("exit"))?,
         };
         let points = self.points.declared.take().unwrap_or_default();
-        let unused = points.iter().filter(|point| !self.points.used.contains(*point)).cloned().collect();
+        let declared = get("substitutions").and_then(|entry| entry.value.items()).unwrap_or_default();
+        let unused = points.iter().filter(|point| !self.points.used.contains(*point));
+        let place =
+            |point: &String| declared.iter().find(|item| filled(item) == Some(point)).map(|item| item.span);
+        let unused = unused.map(|point| (point.clone(), place(point).unwrap_or_default())).collect();
         Some(Fragment { name: name.into(), file, description, points, unused, body })
     }
 

@@ -16,10 +16,10 @@ use super::splice::{Bindings, Namespace, Refusal, Room, Splicer, shared};
 use super::{CHAIN_MAX, Grant, Resolved, Splice, authored};
 use crate::graph::check::Label;
 use crate::graph::id::is_segment;
-use crate::lint::Advice;
+use crate::lint::{self, Place};
 use crate::load::citation::{Chain, Step, charged};
 use crate::load::decode::described;
-use crate::load::problem::Problem;
+use crate::load::problem::{Problem, line_columns};
 use crate::load::yaml::{Kind, Node};
 
 /// Puts the fragments of `nodes` in their places.
@@ -251,14 +251,12 @@ impl<'s> Resolver<'_, '_, 's> {
         if fragment.unused.is_empty() || !self.told.insert(Rc::clone(&fragment.name)) {
             return;
         }
-        let file = &self.library.files().get(fragment.file).name;
-        let remarks = fragment.unused.iter().map(|point| Advice {
-            node: None,
-            field: "substitutions",
-            detail: format!(
-                "the fragment {:?} ({file}) declares {point:?} and uses it nowhere: what binds it has no effect",
-                &*fragment.name
-            ),
+        let files = self.library.files();
+        let file = &files.get(fragment.file).name;
+        let places = line_columns(files, fragment.unused.iter().map(|(_, span)| span.start).collect());
+        let remarks = fragment.unused.iter().map(|(point, span)| {
+            let (line, column) = places.get(&span.start).copied().unwrap_or((1, 1));
+            lint::unused_substitution(&fragment.name, point, Place { file: file.clone(), line, column })
         });
         self.resolved.advice.extend(remarks);
     }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::graph::node::{Model, PermissionMode};
 use crate::graph::{Graph, Work};
+use crate::lint;
 use crate::node::invocation::{End, Invocation, Invoked, Preflight, Runtime, Session, mark};
 use crate::node::runtime::envelope::Envelope;
 use crate::node::runtime::prompt::{self, Delivery};
@@ -102,13 +103,9 @@ impl Runtime for Claude {
     }
 
     fn preflight(&self, graph: &Graph) -> Preflight {
-        let mut found = Preflight::default();
-        let bypassing = |model: &Model| model.permission_mode == Some(PermissionMode::BypassPermissions);
-        for (id, _) in models(graph).filter(|(_, model)| bypassing(model)) {
-            found
-                .warnings
-                .push(format!("node {id:?} runs with bypassPermissions: nothing it does is asked or denied"));
-            if rustix::process::geteuid().is_root() && std::env::var_os("IS_SANDBOX").is_none() {
+        let mut found = Preflight { advice: lint::bypassing(graph), ..Preflight::default() };
+        if rustix::process::geteuid().is_root() && std::env::var_os("IS_SANDBOX").is_none() {
+            for id in found.advice.iter().filter_map(|advice| advice.node.as_deref()) {
                 found.warnings.push(format!(
                     "node {id:?}: claude refuses bypassPermissions for root unless IS_SANDBOX=1 is set"
                 ));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, Work};
+use crate::lint;
 use crate::node::invocation::{End, Invocation, Invoked, Preflight, Runtime, Session};
 use crate::node::runtime::claude::{not_started, spec};
 use crate::node::runtime::codex_events::{Ending, Events};
@@ -86,19 +87,13 @@ impl Runtime for Codex {
             Work::Command(_) | Work::Gate => None,
         });
         for (node, model) in models {
-            let id = &node.id;
             if model.agent.is_some() {
+                let id = &node.id;
                 found.refusals.push(format!("node {id:?}: agent: is a claude feature; codex has none"));
             }
-            if let Some(budget) = model.budget {
-                let bound = crate::text::duration::format(
-                    node.timeout.unwrap_or(crate::graph::node::TIMEOUT_DEFAULT),
-                );
-                found.warnings.push(format!(
-                    "node {id:?}: budget_usd {budget} cannot be kept, since codex reports no cost; its timeout of {bound} still bounds it"
-                ));
-            }
         }
+        found.advice = lint::bypassing(graph);
+        found.advice.append(&mut lint::unkept_budgets(graph));
         found.disclosures = vec![
             "codex: permission_mode plan runs in a read-only sandbox, bypassPermissions in none, all others may \
              write to the working directory and have no network"

@@ -1,18 +1,31 @@
 //! Braces that look like a token and are none, so that they stay in the text as they are (FACTS 4.1).
 
-use super::Advice;
-use crate::graph::Graph;
-use crate::graph::raw::RawGraph;
+use super::{Remarks, Subject, Sweep};
 use crate::text::template;
+
+pub(super) const SWEEP: Sweep = Sweep {
+    id: "OMG001",
+    name: "not-a-token",
+    summary: "braces look like a token and are none, so they stay in the text as they are",
+    why: "A token is `{{ inputs.NAME }}`, `{{ artifacts.ID }}`, `{{ artifacts.ID | inline }}` or `{{ feedback.ID }}`, in lower \
+          case. Anything else in braces reaches the model or the shell as it is written. Braces that begin with any \
+          other word are never spoken of; to write one of these words in braces on purpose, put it into an input.",
+    bad: "inputs: [target]\nnodes:\n  - {id: build, type: command, command: \"make {{ Inputs.target }} {{ inputs.target }}\"}\n",
+    good: "inputs: [target]\nnodes:\n  - {id: build, type: command, command: \"make {{ inputs.target }}\"}\n",
+    look: Some(look),
+};
 
 /// First words that somebody writes who means a token.
 const MEANT: [&str; 7] = ["inputs", "artifacts", "feedback", "input", "artifact", "feedbacks", "with"];
 
-pub(super) fn sweep(_: &RawGraph, graph: &Graph, advice: &mut Vec<Advice>) {
-    for node in graph.nodes() {
-        for (field, text) in node.templates() {
-            let remarks = template::braced(text).filter_map(|(_, written)| remark(written));
-            advice.extend(remarks.map(|detail| Advice { node: Some(node.id.to_string()), field, detail }));
+fn look(Subject { graph, .. }: Subject<'_>, remarks: &mut Remarks) {
+    for ix in graph.positions() {
+        for (key, text) in graph.node(ix).templates() {
+            for (_, written) in template::braced(text) {
+                if let Some(detail) = remark(written) {
+                    remarks.node(graph, ix, key, detail).within(written);
+                }
+            }
         }
     }
 }

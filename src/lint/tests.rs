@@ -1,0 +1,66 @@
+//! The table: ids, and that each sweep speaks of its bad example and of nothing in its good one.
+
+use super::*;
+use crate::load::{self, Source};
+
+/// The ids of what is said of a graph, the runtimes' sweeps included.
+fn said(text: &str) -> Vec<&'static str> {
+    let source = Source::from_bytes("g.yaml".as_ref(), text.into()).unwrap_or_else(|error| panic!("{error}"));
+    let loaded = load::load(&source).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+    let of_runtimes = bypassing(&loaded.graph).into_iter().chain(unkept_budgets(&loaded.graph));
+    let of_runtimes = of_runtimes.filter(|advice| !loaded.allowed.covers(advice));
+    loaded.advice.iter().map(|advice| advice.id).chain(of_runtimes.map(|advice| advice.id)).collect()
+}
+
+/// The sweeps whose examples are graphs, and no fragments.
+fn of_graphs() -> impl Iterator<Item = &'static Sweep> {
+    SWEEPS.into_iter().filter(|sweep| !sweep.bad.starts_with("fragment:"))
+}
+
+#[test]
+fn every_sweep_speaks_of_its_bad_example_alone() {
+    for sweep in of_graphs() {
+        let ids = said(sweep.bad);
+        assert!(
+            !ids.is_empty() && ids.iter().all(|id| *id == sweep.id),
+            "{}: {ids:?}\n{}",
+            sweep.id,
+            sweep.bad
+        );
+    }
+}
+
+#[test]
+fn nothing_is_said_of_a_good_example() {
+    for sweep in of_graphs() {
+        assert_eq!(said(sweep.good), Vec::<&str>::new(), "{}\n{}", sweep.id, sweep.good);
+    }
+}
+
+#[test]
+fn ids_are_in_order_and_names_are_words() {
+    for pair in SWEEPS.windows(2) {
+        assert!(pair[0].id < pair[1].id, "{} {}", pair[0].id, pair[1].id);
+    }
+    for sweep in SWEEPS {
+        let digits = sweep.id.strip_prefix("OMG").unwrap_or_default();
+        assert!(digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{}", sweep.id);
+        assert!(sweep.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", sweep.name);
+        assert_eq!(find(sweep.name).map(|found| found.id), Some(sweep.id));
+    }
+}
+
+#[test]
+fn an_allowance_silences_a_sweep_everywhere_or_at_a_node() {
+    let nodes = "nodes:\n- {id: a, prompt: x}\n- {id: b, prompt: x}\n";
+    for (allow, wanted) in [
+        ("", vec!["OMG020", "OMG020"]),
+        ("x-omg-allow: [OMG020]\n", vec![]),
+        ("x-omg-allow: [omg020 b, OMG051]\n", vec!["OMG020"]),
+        ("x-omg-allow: [OMG020 c]\n", vec!["OMG020", "OMG020", "OMG110"]),
+        ("x-omg-allow: OMG020\n", vec![]),
+        ("x-omg-allow: {OMG020: a}\n", vec!["OMG020", "OMG020", "OMG110"]),
+    ] {
+        assert_eq!(said(&format!("{allow}{nodes}")), wanted, "{allow}");
+    }
+}
