@@ -5,13 +5,20 @@
 use super::files::Files;
 use super::fragment::{self, Library};
 use super::problem::line_columns;
-use super::yaml::{self, Limits, Span};
+use super::yaml::{self, Limits, Node, Span};
 use super::{Places, Source};
 use crate::graph::check::Site;
 use crate::graph::raw::RawGraph;
 use crate::lint::{Advice, Place};
 
-/// Gives each remark on `raw`, which `source` says, its place; one that has a place keeps it.
+/// Where everything stands in the files of a graph that was loaded.
+#[derive(Debug)]
+pub struct Tree<'s> {
+    root: Node<'s>,
+    files: Files<'s>,
+}
+
+/// Gives each remark on `raw`, which `source` says, its place; one that has a place keeps it. The file is parsed again.
 pub fn locate(source: &Source, raw: &RawGraph, advice: &mut [Advice]) {
     if advice.is_empty() {
         return;
@@ -20,16 +27,27 @@ pub fn locate(source: &Source, raw: &RawGraph, advice: &mut [Advice]) {
     // The file was loaded before, so it is YAML.
     let Ok(mut tree) = yaml::parse(&source.text, Limits::default()) else { return };
     fragment::resolve(&mut tree.root, &mut library);
-    let files = library.into_files();
-    let places = Places::of(&tree.root, raw, &[], &files);
-    let mut finder = Finder { files: &files, last: None };
-    let starts: Vec<u32> =
-        advice.iter().map(|advice| finder.start(advice, places.span(&advice.site))).collect();
-    let known = line_columns(&files, starts.clone());
-    for (advice, start) in advice.iter_mut().zip(starts).filter(|(advice, _)| advice.place.is_none()) {
-        let (line, column) = known.get(&start).copied().unwrap_or((1, 1));
-        let file = files.get(files.holding(Span { start, end: start })).name.clone();
-        advice.place = Some(Place { file, line, column });
+    Tree::of(tree.root, library).locate(raw, advice);
+}
+
+impl<'s> Tree<'s> {
+    pub(super) fn of(root: Node<'s>, library: Library<'s>) -> Self {
+        Self { root, files: library.into_files() }
+    }
+
+    /// Gives each remark on `raw`, which this tree says, its place; one that has a place keeps it.
+    pub fn locate(&self, raw: &RawGraph, advice: &mut [Advice]) {
+        let files = &self.files;
+        let places = Places::of(&self.root, raw, &[], files);
+        let mut finder = Finder { files, last: None };
+        let starts: Vec<u32> =
+            advice.iter().map(|advice| finder.start(advice, places.span(&advice.site))).collect();
+        let known = line_columns(files, starts.clone());
+        for (advice, start) in advice.iter_mut().zip(starts).filter(|(advice, _)| advice.place.is_none()) {
+            let (line, column) = known.get(&start).copied().unwrap_or((1, 1));
+            let file = files.get(files.holding(Span { start, end: start })).name.clone();
+            advice.place = Some(Place { file, line, column });
+        }
     }
 }
 

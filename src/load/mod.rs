@@ -25,7 +25,7 @@ use decode::{Doubt, Draft};
 use files::Files;
 pub use fragment::{Grant, Splice};
 use fragment::{Library, Resolved};
-pub use locate::locate;
+pub use locate::{Tree, locate};
 use problem::Problem;
 pub use problem::{Cited, Problems, Report};
 pub use source::{LoadError, Source};
@@ -59,6 +59,16 @@ pub fn known_keys() -> impl Iterator<Item = &'static str> {
 
 /// Loads a graph, with the fragments that it cites.
 pub fn load(source: &Source) -> Result<Loaded, Problems> {
+    load_as(source, false).map(|(loaded, _)| loaded)
+}
+
+/// Loads a graph and keeps where everything stands, for who shows what is said of it.
+pub fn load_with_tree(source: &Source) -> Result<(Loaded, Tree<'_>), Problems> {
+    let (loaded, tree) = load_as(source, true)?;
+    Ok((loaded, tree.expect("it was asked for")))
+}
+
+fn load_as(source: &Source, keep: bool) -> Result<(Loaded, Option<Tree<'_>>), Problems> {
     let mut library = Library::of(source);
     let parse = || yaml::parse(&source.text, Limits::default());
     let mut tree = match parse() {
@@ -73,14 +83,15 @@ pub fn load(source: &Source) -> Result<Loaded, Problems> {
     let allowed = allowed(&tree.root);
     let Draft { raw, problems: undecoded, doubt } = decode::decode(library.files(), &tree.root, doubt);
     // A large tree is not kept while the graph is built; the places of faults are worth parsing again.
-    drop(tree.root);
+    let kept = Some(tree.root).filter(|_| keep);
     let checked = check::check(&raw);
     let fine = tree.problems.is_empty() && unresolved.is_empty() && undecoded.is_empty();
     if let (Ok(graph), true) = (&checked, fine) {
         let advice = lint::advise(&raw, graph, &allowed);
         let graph = checked.expect("it was just looked at");
         let (sha256, path) = (source.sha256.clone(), source.path.clone());
-        return Ok(Loaded { graph, raw, sha256, path, advice, allowed, splices, fragment_advice });
+        let loaded = Loaded { graph, raw, sha256, path, advice, allowed, splices, fragment_advice };
+        return Ok((loaded, kept.map(|root| Tree::of(root, library))));
     }
     let mut root = match parse() {
         Ok(tree) => tree.root,

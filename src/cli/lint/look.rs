@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::files::File;
 use crate::cli::services;
 use crate::lint::Advice;
-use crate::load::{self, LoadError, Loaded, Problems, Report, Source, Splice};
+use crate::load::{self, LoadError, Loaded, Problems, Report, Splice, Tree};
 use crate::node::runtime::RuntimeKind;
 
 /// A file that was looked at.
@@ -39,8 +39,8 @@ pub(super) enum State {
 /// Looks at a file.
 pub(super) fn look(File { path, read }: File, runtime: RuntimeKind) -> Looked {
     match read {
-        Ok(source) => match load::load(&source) {
-            Ok(loaded) => sound(path, &source, loaded, runtime),
+        Ok(source) => match load::load_with_tree(&source) {
+            Ok((loaded, tree)) => sound(path, loaded, &tree, runtime),
             Err(problems) => {
                 let advice = problems.advice().to_vec();
                 Looked { advice, ..unsound(path, State::Invalid(problems)) }
@@ -54,12 +54,12 @@ fn unsound(path: PathBuf, state: State) -> Looked {
     Looked { path, state, advice: vec![], splices: vec![], notes: vec![], disclosures: vec![] }
 }
 
-fn sound(path: PathBuf, source: &Source, loaded: Loaded, runtime: RuntimeKind) -> Looked {
+fn sound(path: PathBuf, loaded: Loaded, tree: &Tree<'_>, runtime: RuntimeKind) -> Looked {
     let found = services::for_preflight(runtime).preflight(&loaded.graph);
     let mut advice = loaded.advice;
     let further = found.advice.into_iter().chain(loaded.fragment_advice);
     advice.extend(further.filter(|advice| !loaded.allowed.covers(advice)));
-    load::locate(source, &loaded.raw, &mut advice);
+    tree.locate(&loaded.raw, &mut advice);
     let state = if found.refusals.is_empty() { State::Valid } else { State::Refused(found.refusals) };
     let (notes, disclosures, splices) = (found.warnings, found.disclosures, loaded.splices);
     Looked { path, state, advice, splices, notes, disclosures }
