@@ -31,6 +31,7 @@ mod resume;
 mod retries;
 mod runtimes;
 mod scheduling;
+mod schema;
 mod signals;
 mod stop;
 mod terminal;
