@@ -9,6 +9,7 @@ mod detach;
 mod dry_run;
 mod execute;
 mod failure;
+mod graph;
 mod graph_file;
 mod guard;
 mod lint;
@@ -73,6 +74,8 @@ enum Command {
     Resume(resume::Args),
     /// Checks a graph and says everything that is wrong with it.
     Lint(lint::Args),
+    /// Draws a graph, or a run's graph with what became of each node.
+    Graph(graph::Args),
     /// Lists the runs on this machine, and removes old ones.
     Runs(runs::Args),
     /// Shows one run, or what one of its nodes was asked and said.
@@ -131,6 +134,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume and lint")
                 .hinted("leave it out: this command asks no model")),
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
+            (None, Command::Graph(args)) => graph::run(&args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
             (None, Command::Salvage(args)) => salvage::run(&args, context),
