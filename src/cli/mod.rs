@@ -7,8 +7,10 @@ mod console;
 mod context;
 mod detach;
 mod dry_run;
+mod estimate;
 mod execute;
 mod failure;
+mod graph;
 mod graph_file;
 mod guard;
 mod init;
@@ -24,6 +26,7 @@ mod resume;
 mod run;
 mod runs;
 mod salvage;
+mod schema;
 mod services;
 mod show;
 mod stop;
@@ -79,6 +82,10 @@ enum Command {
     Resume(resume::Args),
     /// Checks a graph and says everything that is wrong with it.
     Lint(lint::Args),
+    /// Draws a graph, or a run's graph with what became of each node.
+    Graph(graph::Args),
+    /// Says what a graph may take at worst, and what its runs usually took.
+    Estimate(estimate::Args),
     /// Lists the runs on this machine, and removes old ones.
     Runs(runs::Args),
     /// Shows one run, or what one of its nodes was asked and said.
@@ -92,6 +99,8 @@ enum Command {
     /// Their children are ended as by Ctrl-C, and what had settled is kept. Returns when they have ended. A node cannot
     /// stop the run that it is part of.
     Stop(stop::Args),
+    /// Prints the JSON Schema of graph files, for an editor.
+    Schema(schema::Args),
     /// Prints the version.
     Version,
     /// Prints a completion script for a shell.
@@ -137,11 +146,14 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Init(args)) => init::run(&args, context),
             (None, Command::New(args)) => new::run(&args, context),
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
+            (None, Command::Graph(args)) => graph::run(&args, context),
+            (None, Command::Estimate(args)) => estimate::run(&args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
             (None, Command::Salvage(args)) => salvage::run(&args, context),
             (None, Command::Watch(args)) => watch::run(&args, &mut context.listening()?),
             (None, Command::Stop(args)) => stop::run(&args, &mut context.console()),
+            (None, Command::Schema(args)) => schema::run(&args, context),
             (None, Command::Completions(args)) => completions::run(&args, context, Omg::command()),
             (None, _) => {
                 writeln!(context.out, "omg {}", env!("CARGO_PKG_VERSION")).ok();

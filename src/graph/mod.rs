@@ -6,12 +6,15 @@
 pub mod bounds;
 pub mod cause;
 pub mod check;
+pub mod draw;
+pub mod estimate;
 pub mod export;
 pub mod id;
 pub mod node;
 pub mod normal;
 pub mod provenance;
 pub mod raw;
+pub mod schema;
 
 use std::collections::HashMap;
 

@@ -3,11 +3,13 @@
 //! Everything comes from the two files that any outsider may read, and from a look at the lock that is handed in.
 //! [`lookup`] finds a run, [`list`], [`show`] and [`node`] print one, [`watch`] follows one.
 
+pub mod drawing;
 pub mod list;
 pub mod lookup;
 pub mod node;
 mod run_json;
 pub mod show;
+pub mod usual;
 pub mod watch;
 
 use crate::record::legs::Legs;
