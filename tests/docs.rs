@@ -24,6 +24,59 @@ fn the_command_page_is_the_programs_own_help() {
     assert_eq!(listed, made, "OMG_UPDATE_DOCS=1 cargo test --test docs writes the page anew");
 }
 
+/// `made` is the checked-in page `name`, or becomes it.
+fn is_page(name: &str, made: &str) {
+    let path = page(name);
+    if std::env::var_os("OMG_UPDATE_DOCS").is_some() {
+        fs::write(&path, made).unwrap();
+        return;
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        made,
+        "OMG_UPDATE_DOCS=1 cargo test --test docs writes it anew"
+    );
+}
+
+#[test]
+fn the_schemas_are_those_of_the_model() {
+    is_page("graph.schema.json", &omg::graph::schema::graph());
+    is_page("fragment.schema.json", &omg::graph::schema::fragment());
+}
+
+/// An editor knows the keys that the loader knows, and two that are spliced away before it.
+#[test]
+fn the_schema_has_the_keys_that_the_loader_reads() {
+    let schema: serde_json::Value = serde_json::from_str(&omg::graph::schema::graph()).unwrap();
+    let defs = schema["$defs"].as_object().unwrap().values();
+    let mut keys: Vec<&str> = defs
+        .chain([&schema])
+        .flat_map(|of_a_type| of_a_type["properties"].as_object().unwrap().keys())
+        .map(String::as_str)
+        .collect();
+    let mut known: Vec<&str> = omg::load::known_keys().filter(|key| !["use", "with"].contains(key)).collect();
+    known.extend(["use", "with"]);
+    keys.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(keys, known);
+}
+
+/// In the checkout a link stands where `omg init` unpacks the schema.
+#[test]
+fn every_shipped_graph_names_the_schema_beside_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (folder, schema) in [("graphs", "graph.schema.json"), ("fragments", "fragment.schema.json")] {
+        let beside = fs::canonicalize(root.join(folder).join(schema)).unwrap();
+        assert_eq!(beside, fs::canonicalize(page(schema)).unwrap());
+        let files = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|ext| ext == "yaml")) {
+            let text = fs::read_to_string(&file).unwrap();
+            let line = format!("# yaml-language-server: $schema={schema}");
+            assert_eq!(text.lines().next(), Some(line.as_str()), "{}", file.display());
+        }
+    }
+}
+
 /// Every key of the model stands in the page of the graph file, and no other.
 #[test]
 fn the_graph_page_lists_every_key() {

@@ -24,6 +24,7 @@ mod resume;
 mod run;
 mod runs;
 mod salvage;
+mod schema;
 mod services;
 mod show;
 mod stop;
@@ -92,6 +93,8 @@ enum Command {
     /// Their children are ended as by Ctrl-C, and what had settled is kept. Returns when they have ended. A node cannot
     /// stop the run that it is part of.
     Stop(stop::Args),
+    /// Prints the JSON Schema of graph files, for an editor.
+    Schema(schema::Args),
     /// Prints the version.
     Version,
     /// Prints a completion script for a shell.
@@ -142,6 +145,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Salvage(args)) => salvage::run(&args, context),
             (None, Command::Watch(args)) => watch::run(&args, &mut context.listening()?),
             (None, Command::Stop(args)) => stop::run(&args, &mut context.console()),
+            (None, Command::Schema(args)) => schema::run(&args, context),
             (None, Command::Completions(args)) => completions::run(&args, context, Omg::command()),
             (None, _) => {
                 writeln!(context.out, "omg {}", env!("CARGO_PKG_VERSION")).ok();

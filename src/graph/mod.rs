@@ -12,6 +12,7 @@ pub mod node;
 pub mod normal;
 pub mod provenance;
 pub mod raw;
+pub mod schema;
 
 use std::collections::HashMap;
 

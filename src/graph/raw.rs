@@ -1,169 +1,177 @@
 //! A graph as a file says it, before any check: every field optional, every word still text.
 //!
+//! The text above a field is what an editor shows for its key, through [`crate::graph::schema`].
+//!
 //! The same types are the normalised graph inside `state.json`: field order here is key order there (FACTS 2.2),
 //! and reading ignores keys that a newer program added (DECISIONS 1).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The top level of a graph file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A graph of agent work for omg.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RawGraph {
-    /// `name:`.
+    /// What the graph is called, on screens and in listings.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// `version:`, as written.
+    /// The graph's own version; kept as written.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// `inputs:`.
+    /// The names that `--input NAME=VALUE` may give; prompts say `{{ inputs.NAME }}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<String>,
-    /// `concurrency:`.
+    /// How many nodes run at the same time; 0 means the default, more than 10 counts as 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<i64>,
-    /// `on_fail:`; the normalised form always has one.
+    /// What a failed node does: `halt` ends the run, `continue` leaves out only what depends on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_fail: Option<String>,
-    /// `max_usd:`.
+    /// Pauses the run before it spends more dollars than this, all legs together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_usd: Option<f64>,
-    /// `max_executions:`.
+    /// Pauses the run before it executes nodes more often than this, all legs together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_executions: Option<i64>,
-    /// `max_wall:`.
+    /// Starts no more nodes of a leg after this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wall: Option<String>,
-    /// `model:` for nodes that name none.
+    /// The model of prompt nodes that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// `effort:` for nodes that name none.
+    /// The effort of prompt nodes that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// `setup:` of worktrees whose nodes name none.
+    /// Shell command that prepares each fresh worktree whose nodes name none of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
-    /// `nodes:`.
+    /// The nodes, in the order in which screens list them.
     pub nodes: Vec<RawNode>,
 }
 
-/// One entry of `nodes:`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One node of a graph.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "node")]
 pub struct RawNode {
-    /// `id:`.
+    /// The node's name: letters, digits, `.`, `_` and `-`, a letter or digit first.
     pub id: String,
-    /// `type:`.
+    /// What the node does: a prompt (`claude-run`), a shell `command`, or a `gate` where a person decides.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// `depends_on:`.
+    /// The nodes that must pass before this one starts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// `prompt:`.
+    /// What the model is asked; a template with `{{ inputs.NAME }}`, `{{ artifacts.ID }}` and `{{ feedback.ID }}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// `cwd:`.
+    /// The directory that the node runs in; a template, relative to where omg was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// `allowed_tools:`.
+    /// The tools that the model may use without asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<String>>,
-    /// `permission_mode:`.
+    /// How claude treats a tool that no rule settles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// `budget_usd:`.
+    /// The most that one invocation may cost, in dollars; 0 is no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
-    /// `handoff:`.
+    /// `artifact` begins a fresh session; `session` resumes that of the only parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoff: Option<String>,
-    /// `success_check:`; always written, if only as `{}`.
+    /// What must hold for a PASS; without it, exit code 0.
     pub success_check: RawSuccessCheck,
-    /// `retry:`.
+    /// Further attempts after a failure with one of the named causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RawRetry>,
-    /// `timeout:`.
+    /// How long one attempt may run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// `agent:`.
+    /// One of your own claude agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// `worktree:`.
+    /// The managed git worktree that the node runs in; nodes that name the same one share it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
-    /// `feedback:`.
+    /// Runs a part of the graph again when this node is judged to fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<RawFeedback>,
-    /// `command:`, for `type: command`.
+    /// The shell command of a `type: command` node; a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// `model:`.
+    /// The model, as the CLI names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// `effort:`.
+    /// The effort, as the CLI names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// `leave_running:`.
+    /// For a node whose job is to start a server: what it leaves behind stays after a PASS.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub leave_running: bool,
-    /// `setup:`, of the node's worktree.
+    /// Shell command that prepares the node's fresh worktree; no template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
 }
 
-/// `success_check:`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What must hold for a PASS; everything that is given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "success_check")]
 pub struct RawSuccessCheck {
-    /// `exit_zero:`.
+    /// The exit code must be 0, also where another check is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exit_zero: bool,
-    /// `result_matches:`.
+    /// A pattern (RE2) that the whole reply must match somewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_matches: Option<String>,
-    /// `verify:`.
+    /// A command that the engine runs itself and whose exit code it believes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<RawVerify>,
 }
 
-/// `success_check.verify:`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A command that the engine runs to see for itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "verify")]
 pub struct RawVerify {
-    /// `command:`.
+    /// The shell command; a template.
     pub command: String,
-    /// `cwd:`.
+    /// Its directory; a template, the node's own when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// `timeout:`; the normalised form always has one.
+    /// How long it may run, at most 10m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// `expect_exit:`; 0 is not the same as absent.
+    /// The exit code that passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_exit: Option<i64>,
-    /// `output_matches:`.
+    /// A pattern (RE2) that what it printed must match somewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_matches: Option<String>,
 }
 
-/// `retry:`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Further attempts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "retry")]
 pub struct RawRetry {
-    /// `max:`.
+    /// How many further attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<i64>,
-    /// `on:`, always the string key, never a boolean.
+    /// The causes that earn one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<String>>,
 }
 
-/// `feedback:`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A way back to an ancestor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "feedback")]
 pub struct RawFeedback {
-    /// `rerun:`.
+    /// The ancestor where the loop begins.
     pub rerun: String,
-    /// `max:`.
+    /// How often the loop may run again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<i64>,
 }

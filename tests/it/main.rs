@@ -33,6 +33,7 @@ mod resume;
 mod retries;
 mod runtimes;
 mod scheduling;
+mod schema;
 mod signals;
 mod stop;
 mod terminal;
