@@ -6,6 +6,7 @@ use std::io;
 
 use crate::text::sanitize;
 use crate::view::history::ReadError;
+use crate::view::history::drawing::DrawError;
 use crate::view::history::lookup::LookupError;
 use crate::view::history::node::NodeError;
 use crate::view::history::watch::WatchError;
@@ -84,6 +85,17 @@ impl From<ReadError> for Failure {
         match error.is_incompatible() {
             true => failure.hinted("the version of omg that wrote the run can read it"),
             false => failure.hinted("omg watch still shows the run's events, as far as they can be read"),
+        }
+    }
+}
+
+impl From<DrawError> for Failure {
+    fn from(error: DrawError) -> Self {
+        match error {
+            DrawError::Read(error) => error.into(),
+            DrawError::Graph { .. } => {
+                Failure::new(error.to_string()).hinted("the version of omg that wrote the run can read it")
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ mod detach;
 mod dry_run;
 mod execute;
 mod failure;
+mod graph;
 mod graph_file;
 mod guard;
 mod init;
@@ -80,6 +81,8 @@ enum Command {
     Resume(resume::Args),
     /// Checks a graph and says everything that is wrong with it.
     Lint(lint::Args),
+    /// Draws a graph, or a run's graph with what became of each node.
+    Graph(graph::Args),
     /// Lists the runs on this machine, and removes old ones.
     Runs(runs::Args),
     /// Shows one run, or what one of its nodes was asked and said.
@@ -140,6 +143,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Init(args)) => init::run(&args, context),
             (None, Command::New(args)) => new::run(&args, context),
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
+            (None, Command::Graph(args)) => graph::run(&args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
             (None, Command::Salvage(args)) => salvage::run(&args, context),

@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod cause;
 pub mod check;
+pub mod draw;
 pub mod export;
 pub mod id;
 pub mod node;

@@ -17,6 +17,7 @@ mod crash;
 mod detach;
 mod disk;
 mod fragments;
+mod draw;
 mod gates;
 mod guard;
 mod init;

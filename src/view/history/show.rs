@@ -213,6 +213,12 @@ impl Shown {
         }
     }
 
+    /// How a node stands, in a word or two.
+    pub(crate) fn standing(&self, row: &Row) -> String {
+        let verdict = || words::verdict(&row.record, self.run.is_rehearsal());
+        self.state(row).map_or_else(verdict, str::to_owned)
+    }
+
     /// What the node is doing, where that outranks its record.
     fn state(&self, row: &Row) -> Option<&'static str> {
         match (row.now, self.run.status) {

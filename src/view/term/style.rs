@@ -90,6 +90,15 @@ pub fn decide(choice: ColourChoice, var: impl Fn(&str) -> Option<OsString>, term
     }
 }
 
+/// Whether the locale can show more than ASCII; `var` reads the environment. One that nobody set says nothing against it.
+pub fn is_unicode(var: impl Fn(&str) -> Option<OsString>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(var).find(|value| !value.is_empty());
+    set.is_none_or(|locale| {
+        let locale = locale.to_string_lossy().to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
 fn columns(stream: &impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
@@ -120,6 +129,20 @@ mod tests {
         check(ColourChoice::Auto, &[xterm, ("CLICOLOR_FORCE", "0")], false, false);
         check(ColourChoice::Never, &[xterm, ("CLICOLOR_FORCE", "1")], true, false);
         check(ColourChoice::Always, &[("NO_COLOR", "1")], false, true);
+    }
+
+    #[test]
+    fn the_first_locale_that_is_set_decides() {
+        for (vars, unicode) in [
+            (&[][..], true),
+            (&[("LANG", "C")], false),
+            (&[("LANG", "en_GB.UTF-8")], true),
+            (&[("LC_ALL", "POSIX"), ("LANG", "en_GB.UTF-8")], false),
+            (&[("LC_ALL", ""), ("LC_CTYPE", "C.utf8"), ("LANG", "C")], true),
+        ] {
+            let var = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
+            assert_eq!(is_unicode(var), unicode, "{vars:?}");
+        }
     }
 
     #[test]
