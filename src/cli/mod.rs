@@ -7,6 +7,7 @@ mod console;
 mod context;
 mod detach;
 mod dry_run;
+mod estimate;
 mod execute;
 mod failure;
 mod graph;
@@ -83,6 +84,8 @@ enum Command {
     Lint(lint::Args),
     /// Draws a graph, or a run's graph with what became of each node.
     Graph(graph::Args),
+    /// Says what a graph may take at worst, and what its runs usually took.
+    Estimate(estimate::Args),
     /// Lists the runs on this machine, and removes old ones.
     Runs(runs::Args),
     /// Shows one run, or what one of its nodes was asked and said.
@@ -144,6 +147,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::New(args)) => new::run(&args, context),
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
             (None, Command::Graph(args)) => graph::run(&args, context),
+            (None, Command::Estimate(args)) => estimate::run(&args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
             (None, Command::Salvage(args)) => salvage::run(&args, context),

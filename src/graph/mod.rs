@@ -7,6 +7,7 @@ pub mod bounds;
 pub mod cause;
 pub mod check;
 pub mod draw;
+pub mod estimate;
 pub mod export;
 pub mod id;
 pub mod node;

@@ -43,6 +43,16 @@ impl Money {
         Money((self.0 - other.0).max(0))
     }
 
+    /// `self + other`, not above what can be held.
+    pub fn saturating_add(self, other: Self) -> Self {
+        Money(self.0.saturating_add(other.0))
+    }
+
+    /// `count` times `self`, not above what can be held.
+    pub fn times(self, count: u64) -> Self {
+        Money(self.0.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX)))
+    }
+
     /// `self` as a whole percentage of `budget`, rounded down; `None` for a budget of nothing.
     pub fn percent_of(self, budget: Self) -> Option<i64> {
         (budget.0 > 0)

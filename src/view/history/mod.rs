@@ -9,6 +9,7 @@ pub mod lookup;
 pub mod node;
 mod run_json;
 pub mod show;
+pub mod usual;
 pub mod watch;
 
 use crate::record::legs::Legs;
