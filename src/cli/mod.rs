@@ -27,6 +27,7 @@ mod salvage;
 mod services;
 mod show;
 mod stop;
+mod test;
 mod watch;
 
 use std::ffi::OsString;
@@ -79,6 +80,8 @@ enum Command {
     Resume(resume::Args),
     /// Checks a graph and says everything that is wrong with it.
     Lint(lint::Args),
+    /// Runs tests of graphs: scripted replies, and what has to come of them.
+    Test(test::Args),
     /// Lists the runs on this machine, and removes old ones.
     Runs(runs::Args),
     /// Shows one run, or what one of its nodes was asked and said.
@@ -137,6 +140,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Init(args)) => init::run(&args, context),
             (None, Command::New(args)) => new::run(&args, context),
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
+            (None, Command::Test(args)) => test::run(&args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
             (None, Command::Salvage(args)) => salvage::run(&args, context),

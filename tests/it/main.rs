@@ -36,3 +36,4 @@ mod scheduling;
 mod signals;
 mod stop;
 mod terminal;
+mod trials;

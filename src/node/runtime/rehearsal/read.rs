@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::graph::check::Label;
 use crate::graph::{Graph, Node, Work};
 use crate::load::problem::{Problem, Problems};
+use crate::load::values::{described, is_unset, plain, unknown_key};
 use crate::load::yaml::tree::Entry as Pair;
-use crate::load::yaml::{self, Kind, Limits, Node as Value, scalar};
+use crate::load::yaml::{self, Limits, Node as Value, scalar};
 use crate::node::runtime::rehearsal::script::{Check, Ending, Entry, Script};
 use crate::text::duration;
 use crate::text::money::{Cost, Money, PRICE_USD_MAX};
@@ -222,16 +223,11 @@ impl Reader<'_> {
     }
 
     fn cost(&mut self, value: &Value<'_>) -> Option<Cost> {
-        let word = value.text().unwrap_or_default();
-        if word == "unknown" {
-            return Some(Cost::UNKNOWN);
+        let cost = cost(value);
+        if cost.is_none() {
+            self.mismatch(value, "cost", &price_words());
         }
-        let price = scalar::float(word).and_then(Money::from_usd);
-        if price.is_none() {
-            let wanted = format!("a price in dollars from 0 to {PRICE_USD_MAX}, or the word unknown");
-            self.mismatch(value, "cost", &wanted);
-        }
-        price.map(Cost::known)
+        cost
     }
 
     fn tokens(&mut self, value: &Value<'_>) -> Option<Usage> {
@@ -388,41 +384,21 @@ impl Reader<'_> {
     }
 }
 
+/// Reads a price in dollars, or `unknown`.
+pub(crate) fn cost(value: &Value<'_>) -> Option<Cost> {
+    match value.text()? {
+        "unknown" => Some(Cost::UNKNOWN),
+        word => scalar::float(word).and_then(Money::from_usd).map(Cost::known),
+    }
+}
+
+/// What [`cost`] reads.
+pub(crate) fn price_words() -> String {
+    format!("a price in dollars from 0 to {PRICE_USD_MAX}, or the word unknown")
+}
+
 /// Whether a plain word was meant to be a verdict: near to one, or a truth value.
 fn is_slip(word: &str) -> bool {
     scalar::boolean(word).is_some()
         || suggest::nearest(word, ["pass", "fail", "passed", "failed", "passes", "fails"]).is_some()
-}
-
-fn unknown_key(key: &Value<'_>, name: &str, known: &[&str]) -> Problem {
-    let hint = suggest::hint(name, known.iter().copied())
-        .unwrap_or_else(|| format!("the keys here are {}", known.join(", ")));
-    Problem::at(key.span, format!("unknown key {name:?}")).hint(hint)
-}
-
-/// A word that is neither quoted nor a block.
-fn plain<'t>(value: &'t Value<'_>) -> Option<&'t str> {
-    match &value.target().kind {
-        Kind::Scalar { text, plain: true } => Some(text),
-        _ => None,
-    }
-}
-
-fn is_unset(value: &Value<'_>) -> bool {
-    plain(value).is_some_and(scalar::is_null)
-}
-
-/// What a value is, as the end of a sentence.
-fn described(value: &Value<'_>) -> String {
-    const SHOWN_CHARS: usize = 40;
-    match &value.target().kind {
-        _ if is_unset(value) => "nothing".to_owned(),
-        Kind::Scalar { text, .. } => {
-            let short: String = text.chars().take(SHOWN_CHARS).collect();
-            let more = if short.len() < text.len() { "…" } else { "" };
-            format!("{:?}", short + more)
-        }
-        Kind::Sequence(_) => "a list".to_owned(),
-        _ => "a mapping".to_owned(),
-    }
 }

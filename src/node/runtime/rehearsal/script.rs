@@ -21,6 +21,15 @@ impl Script {
         Script { nodes: nodes.into_iter().collect() }
     }
 
+    /// This script, and what `other` says of the nodes that it leaves out.
+    #[must_use]
+    pub fn before(mut self, other: &Script) -> Self {
+        for (node, entries) in &other.nodes {
+            self.nodes.entry(node.clone()).or_insert_with(|| entries.clone());
+        }
+        self
+    }
+
     /// All entries of a node, none when it is not in the script.
     pub fn entries(&self, node: &NodeId) -> &[Entry] {
         self.nodes.get(node).map_or(&[], Vec::as_slice)
