@@ -228,6 +228,40 @@ fn bounds_and_limits_pause() {
 }
 
 #[test]
+fn a_set_up_that_fails_costs_nothing_and_is_tried_again_by_a_later_leg() {
+    let env = TestEnv::new();
+    let graph = "nodes: [{id: fix, prompt: hi, worktree: one, setup: npm ci}, {id: check, type: command, command: make, \
+                 worktree: one, depends_on: [fix]}]";
+    env.write("g.yaml", graph);
+    let test = "graph: g.yaml
+tests:
+  - name: set up at the second try
+    nodes: {fix: [{setup: fail}, {cost: 0.5}]}
+    then: {retry_failed: true}
+    expect: {exit: [1, 0], spend: 0.5, nodes: {fix: {attempts: 2}}}
+  - name: no registry
+    nodes: {fix: {setup: no registry}}
+    expect: {spend: 0, nodes: {fix: setup, check: skipped}}
+  - name: too late
+    nodes: {check: {setup: fail}}
+    expect: {nodes: {check: run_error}}
+";
+    env.write("g.omgtest.yaml", test);
+    let ran = env.omg(&["test"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    env.write(
+        "g.omgtest.yaml",
+        "graph: g.yaml\ntests: [{name: x, nodes: {fix: [{setup: fals}, {setup: fail, cost: 1}]}}]",
+    );
+    let said = env.omg(&["test"]).exits(1).stdout;
+    assert!(
+        said.contains("setup takes pass, fail or the words of the failure, and this is \"fals\""),
+        "{said}"
+    );
+    assert!(said.contains("an attempt that ends by setup has no cost"), "{said}");
+}
+
+#[test]
 fn a_filter_chooses_tests_by_name() {
     let env = TestEnv::new();
     let two =

@@ -19,8 +19,8 @@ use crate::text::suggest;
 use crate::text::usage::Usage;
 
 /// The keys of an attempt.
-const ENTRY_KEYS: [&str; 9] =
-    ["reply", "exit", "cost", "tokens", "delay", "limit", "timeout", "spawn_error", "verify"];
+const ENTRY_KEYS: [&str; 10] =
+    ["reply", "exit", "cost", "tokens", "delay", "limit", "timeout", "spawn_error", "setup", "verify"];
 /// The keys of `verify:`.
 const VERIFY_KEYS: [&str; 4] = ["exit", "output", "timeout", "spawn_error"];
 /// The keys of `tokens:`; the feed's own names, ending in `_tokens`, are read too.
@@ -29,6 +29,8 @@ const TOKEN_KEYS: [&str; 4] = ["input", "cached_input", "output", "reasoning_out
 const TOKENS_MAX: i64 = 1_000_000_000_000;
 /// What a spent limit is called when the script has no words for it.
 const LIMIT_WORDS: &str = "You've hit your session limit";
+/// What a set-up that fails says when the script has no words for it.
+const SETUP_WORDS: &str = "the script says that the set-up fails";
 /// What keeps an attempt from starting when the script has no words for it.
 const SPAWN_WORDS: &str = "the script says that it cannot be started";
 
@@ -77,7 +79,8 @@ pub(crate) fn decode(value: &Value<'_>, graph: &Graph, problems: &mut Vec<Proble
         match find(graph, name) {
             Ok(node) => {
                 let label = Label::Id(name.to_owned());
-                let mut reader = Reader { node, problems: &mut *problems, label };
+                let has_setup = node.worktree.as_deref().is_some_and(|name| graph.setup_of(name).is_some());
+                let mut reader = Reader { node, has_setup, problems: &mut *problems, label };
                 nodes.push((node.id.clone(), reader.entries(value)));
             }
             Err(problem) => problems.push(Problem { span: key.span, ..problem }),
@@ -100,7 +103,7 @@ fn find<'g>(graph: &'g Graph, id: &str) -> Result<&'g Node, Problem> {
     match graph.node(ix) {
         Node { work: Work::Gate, .. } => {
             Err(refuse(format!("node {id:?} is a gate, which no script answers"))
-                .hint("decide it with --approve or --reject"))
+                .hint("decide it with --approve or --reject, in a test with then: {approve: GATE}"))
         }
         node => Ok(node),
     }
@@ -109,6 +112,8 @@ fn find<'g>(graph: &'g Graph, id: &str) -> Result<&'g Node, Problem> {
 /// Reads the entries of one node.
 struct Reader<'a> {
     node: &'a Node,
+    /// Whether its worktree is set up by a command.
+    has_setup: bool,
     problems: &'a mut Vec<Problem>,
     label: Label,
 }
@@ -124,6 +129,7 @@ struct Draft {
     limit: Option<String>,
     timeout: bool,
     spawn_error: Option<String>,
+    setup: Option<String>,
     verify: Option<Check>,
 }
 
@@ -164,6 +170,12 @@ impl Reader<'_> {
             "delay" => draft.delay = self.delay(value),
             "timeout" => draft.timeout = self.flag(value, "timeout"),
             "spawn_error" => draft.spawn_error = self.words(value, "spawn_error", SPAWN_WORDS),
+            "setup" => {
+                if !self.has_setup {
+                    self.problem(pair.key, "setup: the node has no worktree that a command sets up");
+                }
+                draft.setup = self.failure(value, "setup", SETUP_WORDS);
+            }
             "verify" => {
                 if self.node.check.verify.is_none() {
                     self.problem(pair.key, "verify: the node has no success_check.verify");
@@ -192,16 +204,18 @@ impl Reader<'_> {
             ("limit", draft.limit.is_some()),
             ("timeout", draft.timeout),
             ("spawn_error", draft.spawn_error.is_some()),
+            ("setup", draft.setup.is_some()),
         ];
         let mut ends = ends.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name);
         if let Some(end) = ends.next() {
-            let is_unpaid = draft.spawn_error.is_some();
+            let is_unpaid = draft.spawn_error.is_some() || draft.setup.is_some();
             let others = [
                 ("reply", draft.reply.is_some()),
                 ("exit", draft.exit.is_some()),
                 ("verify", draft.verify.is_some()),
                 ("cost", is_unpaid && draft.cost.is_some()),
                 ("tokens", is_unpaid && draft.tokens.is_some()),
+                ("delay", draft.setup.is_some() && draft.delay.is_some()),
             ];
             let others = others.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name);
             if let Some(other) = ends.chain(others).next() {
@@ -213,11 +227,12 @@ impl Reader<'_> {
             tokens: draft.tokens.unwrap_or_default(),
             delay: draft.delay.unwrap_or_default(),
             verify: draft.verify.unwrap_or_default(),
-            ending: match (draft.spawn_error, draft.limit) {
-                (Some(words), _) => Ending::CannotStart(words),
-                (None, Some(words)) => Ending::Limited(words),
-                (None, None) if draft.timeout => Ending::TimesOut,
-                (None, None) => Ending::Answers { reply: draft.reply, exit: draft.exit.unwrap_or(0) },
+            ending: match (draft.setup, draft.spawn_error, draft.limit) {
+                (Some(words), ..) => Ending::SetUpFails(words),
+                (None, Some(words), _) => Ending::CannotStart(words),
+                (None, None, Some(words)) => Ending::Limited(words),
+                (None, None, None) if draft.timeout => Ending::TimesOut,
+                (None, None, None) => Ending::Answers { reply: draft.reply, exit: draft.exit.unwrap_or(0) },
             },
         }
     }
@@ -351,6 +366,21 @@ impl Reader<'_> {
                     None
                 }
             },
+        }
+    }
+
+    /// `pass`, `fail`, which takes `default`, or the words of the failure.
+    fn failure(&mut self, value: &Value<'_>, key: &str, default: &str) -> Option<String> {
+        match value.text() {
+            Some("pass") => None,
+            Some("fail") => Some(default.to_owned()),
+            Some(words) if !words.trim().is_empty() && !plain(value).is_some_and(is_slip) => {
+                Some(words.to_owned())
+            }
+            _ => {
+                self.mismatch(value, key, "pass, fail or the words of the failure");
+                None
+            }
         }
     }
 

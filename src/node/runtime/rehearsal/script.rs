@@ -90,6 +90,8 @@ pub enum Ending {
     TimesOut,
     /// It cannot be started, in these words.
     CannotStart(String),
+    /// The set-up of its worktree fails with these words, so that it is never started.
+    SetUpFails(String),
 }
 
 impl Default for Ending {
