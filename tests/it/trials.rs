@@ -351,3 +351,17 @@ fn many_tests_are_told_in_the_order_of_their_file() {
     let names: Vec<&str> = ran.stdout.lines().filter_map(|line| line.strip_prefix("  ✓ ")).collect();
     assert!(names.len() == 60 && names.is_sorted(), "{}", ran.stdout);
 }
+
+#[test]
+fn a_signal_ends_the_tests_and_leaves_nothing() {
+    let env = TestEnv::new();
+    env.write("g.yaml", "nodes: [{id: slow, prompt: hi}]");
+    env.write("g.omgtest.yaml", "graph: g.yaml\ntests: [{name: x, nodes: {slow: {delay: 341.7s}}}]");
+    let running = env.start(&["test"]);
+    env.until("the node runs", || env.everything().iter().any(|path| path.ends_with("slow")));
+    running.signal(rustix::process::Signal::INT);
+    running.wait().exits(130);
+    let left: Vec<_> =
+        env.everything().into_iter().filter(|path| path.to_string_lossy().contains("omg-test-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
