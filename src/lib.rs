@@ -17,6 +17,7 @@ pub mod schedule;
 
 pub mod leg;
 
+pub mod trial;
 pub mod view;
 
 pub mod cli;

@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 8] = [
     &["node", "record"],
     &["schedule"],
     &["plan", "leg"],
-    &["view"],
+    &["view", "trial"],
     &["cli"],
 ];
 

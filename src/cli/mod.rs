@@ -30,6 +30,7 @@ mod schema;
 mod services;
 mod show;
 mod stop;
+mod test;
 mod watch;
 
 use std::ffi::OsString;
@@ -86,6 +87,8 @@ enum Command {
     Graph(graph::Args),
     /// Says what a graph may take at worst, and what its runs usually took.
     Estimate(estimate::Args),
+    /// Runs tests of graphs: scripted replies, and what has to come of them.
+    Test(test::Args),
     /// Lists the runs on this machine, and removes old ones.
     Runs(runs::Args),
     /// Shows one run, or what one of its nodes was asked and said.
@@ -148,6 +151,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Rehearse(args)) => rehearse::run(args, context),
             (None, Command::Graph(args)) => graph::run(&args, context),
             (None, Command::Estimate(args)) => estimate::run(&args, context),
+            (None, Command::Test(args)) => test::run(&args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
             (None, Command::Salvage(args)) => salvage::run(&args, context),

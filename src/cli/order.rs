@@ -153,7 +153,7 @@ pub(super) fn start(
     let display = Display { title, json: common.json, quiet: common.quiet, detached: manner.detached };
     let inherited = Inherited::first(&loaded.graph);
     let order = Order {
-        encoded: encode(&loaded),
+        encoded: loaded.encoded(),
         source_path: common.graph.display().to_string(),
         sha256: loaded.sha256,
         graph: Arc::new(loaded.graph),
@@ -217,12 +217,6 @@ pub(super) fn input_values(common: &Common, graph: &Graph) -> Result<BTreeMap<St
             None => failure,
         }
     })
-}
-
-/// The normalised graph as the snapshot holds it.
-fn encode(loaded: &Loaded) -> Box<serde_json::value::RawValue> {
-    serde_json::value::to_raw_value(&loaded.raw.clone().normalised())
-        .expect("a raw graph holds nothing that JSON cannot")
 }
 
 /// Refuses with the first of `reasons`, all of them told.

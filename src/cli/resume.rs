@@ -12,7 +12,7 @@ use super::services::Services;
 use super::{Failure, detach, order, services};
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
-use crate::leg::again::{Inherited, Purpose};
+use crate::leg::again::{Inherited, Purpose, waiting};
 use crate::leg::{Order, preflight};
 use crate::load::Source;
 use crate::node::runtime::RuntimeKind;
@@ -184,7 +184,7 @@ fn purpose(args: &Args, run: &RunId, graph: &Graph, standing: &Standing) -> Resu
         let retry = retry(graph, standing);
         let unfinished = !retry.cleared.is_empty() || !standing.unsettled.is_empty() || retry.has_work(graph);
         let only_gates =
-            !waiting.is_empty() && retry.cleared.is_empty() && !has_other_work(&retry, graph, &waiting);
+            !waiting.is_empty() && retry.cleared.is_empty() && !retry.has_work_besides(graph, &waiting);
         return Ok((unfinished && !only_gates || waiting.is_empty()).then_some(Purpose::Retry));
     }
     let mut decisions = BTreeMap::new();
@@ -212,24 +212,6 @@ fn purpose(args: &Args, run: &RunId, graph: &Graph, standing: &Standing) -> Resu
 /// What a retry would find.
 fn retry(graph: &Graph, standing: &Standing) -> Inherited {
     Inherited::of(graph, &RunDir::new(PathBuf::new()), standing, &Purpose::Retry)
-}
-
-fn has_other_work(retry: &Inherited, graph: &Graph, waiting: &[NodeId]) -> bool {
-    let settled = |ix: usize| retry.before.passed.contains(&ix) || retry.before.rejected.contains(&ix);
-    graph.positions().any(|ix| {
-        let node = graph.node(ix);
-        let ready = node.parents.iter().all(|parent| retry.before.passed.contains(&parent.get()));
-        ready && !settled(ix.get()) && !waiting.contains(&node.id)
-    })
-}
-
-/// The gates that wait, in file order; an older snapshot names the first one only.
-fn waiting(graph: &Graph, standing: &Standing) -> Vec<NodeId> {
-    let gate = &standing.snapshot.gate;
-    let named =
-        |id: &NodeId| gate.paused_at == id.as_str() || gate.waiting.iter().any(|it| it == id.as_str());
-    let undecided = |id: &NodeId| !standing.records.contains_key(id.as_str());
-    graph.nodes().iter().map(|node| &node.id).filter(|id| named(id) && undecided(id)).cloned().collect()
 }
 
 fn not_waiting(run: &RunId, id: &str, waiting: &[NodeId]) -> Failure {

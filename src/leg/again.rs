@@ -50,6 +50,15 @@ pub enum Purpose {
     Retry,
 }
 
+/// The gates that wait for a person, in file order; an older snapshot names the first one only.
+pub fn waiting(graph: &Graph, standing: &Standing) -> Vec<NodeId> {
+    let gate = &standing.snapshot.gate;
+    let named =
+        |id: &NodeId| gate.paused_at == id.as_str() || gate.waiting.iter().any(|it| it == id.as_str());
+    let undecided = |id: &NodeId| !standing.records.contains_key(id.as_str());
+    graph.nodes().iter().map(|node| &node.id).filter(|id| named(id) && undecided(id)).cloned().collect()
+}
+
 impl Inherited {
     /// The first leg of a run of `graph`.
     pub fn first(graph: &Graph) -> Self {
@@ -80,10 +89,18 @@ impl Inherited {
 
     /// Whether anything is left to run.
     pub fn has_work(&self, graph: &Graph) -> bool {
+        self.has_work_besides(graph, &[])
+    }
+
+    /// Whether anything but the gates `waiting` is left to run.
+    pub fn has_work_besides(&self, graph: &Graph, waiting: &[NodeId]) -> bool {
         let settled =
             |ix: NodeIx| self.before.passed.contains(&ix.get()) || self.before.rejected.contains(&ix.get());
         let passed = |ix: &NodeIx| self.before.passed.contains(&ix.get());
-        graph.positions().any(|ix| !settled(ix) && graph.node(ix).parents.iter().all(passed))
+        graph.positions().any(|ix| {
+            let node = graph.node(ix);
+            !settled(ix) && !waiting.contains(&node.id) && node.parents.iter().all(passed)
+        })
     }
 
     fn decide(&mut self, standing: &Standing, purpose: &Purpose) {

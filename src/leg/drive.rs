@@ -6,6 +6,8 @@ use crossbeam_channel::Receiver;
 
 use crate::graph::{Graph, NodeId, NodeIx, OnFail};
 use crate::leg::open::{Leg, LegError, gate_state};
+use crate::node::Lanes;
+use crate::node::runtime::rehearsal::lanes::RehearsedLanes;
 use crate::node::worktree::GitLanes;
 use crate::process::signals::Stop;
 use crate::record::Usage;
@@ -129,6 +131,13 @@ impl Leg {
         Some(GitLanes::new(git, &order.base, self.dir.worktrees(), self.run.as_str()))
     }
 
+    /// A rehearsal makes no worktree, and still sets up those that there would be.
+    fn rehearsed_lanes(&self) -> Option<Arc<dyn Lanes>> {
+        let order = &self.order;
+        let lanes = || Arc::new(RehearsedLanes::new(&order.base)) as _;
+        (order.rehearsal.is_some() && order.graph.has_lanes()).then(lanes)
+    }
+
     fn work(&self, halt: Arc<Halt>, lanes: Option<Arc<GitLanes>>) -> GraphWork {
         let order = &self.order;
         GraphWork {
@@ -140,7 +149,7 @@ impl Leg {
             default_mode: order.default_mode,
             runtime: Arc::clone(&order.runtime),
             shell: Arc::clone(&order.shell),
-            lanes: lanes.map(|lanes| lanes as _),
+            lanes: lanes.map(|lanes| lanes as _).or_else(|| self.rehearsed_lanes()),
             clock: Arc::clone(&self.clock),
             feed: Arc::clone(&self.feed),
             scribe: Scribe::start(self.dir.clone(), Arc::clone(&self.observer)),

@@ -12,9 +12,12 @@ pub mod inputs;
 mod locate;
 pub mod problem;
 pub mod source;
+pub(crate) mod values;
 pub(crate) mod yaml;
 
 use std::path::PathBuf;
+
+use serde_json::value::RawValue;
 
 use crate::graph::Graph;
 use crate::graph::check::{self, Fault, Label, Rule, Site};
@@ -50,6 +53,14 @@ pub struct Loaded {
     pub splices: Vec<Splice>,
     /// What should be known of those fragments, also by a person who only runs the graph.
     pub fragment_advice: Vec<Advice>,
+}
+
+impl Loaded {
+    /// The normalised graph as a snapshot holds it.
+    pub fn encoded(&self) -> Box<RawValue> {
+        serde_json::value::to_raw_value(&self.raw.clone().normalised())
+            .expect("a raw graph holds nothing that JSON cannot")
+    }
 }
 
 /// Every key that a graph file may hold, nested ones by their last word; for the page that lists them.

@@ -90,6 +90,19 @@ pub trait Shell: Send + Sync {
     /// When it could not be started, or `stdout` failed.
     fn run(&self, request: &ShellRequest, stdout: &mut dyn Sink, cancel: &Cancel) -> Result<Ran, SpawnError>;
 
+    /// Runs the command that prepares a fresh worktree.
+    ///
+    /// # Errors
+    /// When it could not be started, or `stdout` failed.
+    fn set_up(
+        &self,
+        request: &ShellRequest,
+        stdout: &mut dyn Sink,
+        cancel: &Cancel,
+    ) -> Result<Ran, SpawnError> {
+        self.run(request, stdout, cancel)
+    }
+
     /// Runs an evidence command and compares it with `expected`; `log` hears its output.
     ///
     /// # Errors

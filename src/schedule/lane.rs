@@ -44,7 +44,7 @@ fn run(work: &GraphWork, node: &Node, command: &str, path: &Path) -> Result<(), 
         leave_running: false,
     };
     let mut stdout = Tail::default();
-    let ran = match work.shell.run(&request, &mut stdout, work.halt.cancel()) {
+    let ran = match work.shell.set_up(&request, &mut stdout, work.halt.cancel()) {
         Ok(ran) => ran,
         Err(SpawnError::Cancelled) => return Err(cancelled()),
         Err(error) => return Err(failed(command, &one_line(&error.to_string()))),

@@ -42,7 +42,7 @@ pub struct GraphWork {
     pub runtime: sync::Arc<dyn Runtime>,
     /// What runs commands.
     pub shell: sync::Arc<dyn Shell>,
-    /// What gives nodes their worktrees; `None` runs every node in the run's own directory, as a rehearsal does.
+    /// What gives nodes their worktrees; `None` runs every node in the run's own directory.
     pub lanes: Option<sync::Arc<dyn Lanes>>,
     /// The time.
     pub clock: SharedClock,

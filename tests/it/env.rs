@@ -65,6 +65,23 @@ impl TestEnv {
         self.dir.path().join("home")
     }
 
+    /// Everything that is in the place, in the order of names.
+    pub(crate) fn everything(&self) -> Vec<PathBuf> {
+        fn below(dir: &Path, found: &mut Vec<PathBuf>) {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    below(&path, found);
+                }
+                found.push(path);
+            }
+        }
+        let mut found = Vec::new();
+        below(self.dir.path(), &mut found);
+        found.sort();
+        found
+    }
+
     /// Writes a file into the folder.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);

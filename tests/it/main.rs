@@ -40,3 +40,4 @@ mod schema;
 mod signals;
 mod stop;
 mod terminal;
+mod trials;

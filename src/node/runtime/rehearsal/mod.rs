@@ -3,6 +3,7 @@
 //! Prompts, commands and evidence commands are answered from one [`Script`]; what it does not say is answered so
 //! that the node's own check passes. No file, no git and no network is touched. It is the engine's test double too.
 
+pub mod lanes;
 pub mod read;
 pub mod script;
 
@@ -26,6 +27,10 @@ pub use script::{Check, Ending, Entry, Script};
 
 /// The signal that a command ends by when its time is out.
 const TERM: i32 = 15;
+
+/// What becomes of a set-up that should fail where there is none any more.
+const SET_UP_ALREADY: &str =
+    "the script lets its set-up fail, and another node has set its worktree up already";
 
 /// A runtime and a shell that answer from a script.
 #[derive(Debug)]
@@ -75,6 +80,19 @@ impl Rehearsal {
         let entry = self.script.entry(node, *count).cloned().unwrap_or_default();
         *count += 1;
         entry
+    }
+
+    /// The words of the set-up that fails instead of the spawn that would begin now; it then counts as begun.
+    fn failing_set_up(&self, node: &NodeId) -> Option<String> {
+        let mut spawns = self.spawns.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = spawns.entry(node.clone()).or_default();
+        match &self.script.entry(node, *count)?.ending {
+            Ending::SetUpFails(words) => {
+                *count += 1;
+                Some(words.clone())
+            }
+            _ => None,
+        }
     }
 
     /// What the entry of the last spawn says of its evidence.
@@ -161,6 +179,7 @@ impl Runtime for Rehearsal {
         };
         let (end, reply) = match ending {
             Ending::CannotStart(why) => return Invoked::unpaid(End::Broken(cannot_start(&why))),
+            Ending::SetUpFails(_) => return Invoked::unpaid(End::Broken(cannot_start(SET_UP_ALREADY))),
             Ending::TimesOut => (End::TimedOut, String::new()),
             Ending::Limited(words) => (limited(&words), String::new()),
             Ending::Answers { reply, exit } => {
@@ -211,6 +230,7 @@ impl Shell for Rehearsal {
         };
         match ending {
             Ending::CannotStart(why) => Err(shell_error(io::Error::other(why))),
+            Ending::SetUpFails(_) => Err(shell_error(io::Error::other(SET_UP_ALREADY))),
             Ending::TimesOut => Ok(ran(How::TimedOut, Exit::Signal(TERM))),
             // The reader refuses this for a command; a script that was built in code means a failure.
             Ending::Limited(words) => Err(shell_error(io::Error::other(words))),
@@ -223,6 +243,22 @@ impl Shell for Rehearsal {
                 Ok(ran(How::Itself, Exit::Code(exit)))
             }
         }
+    }
+
+    fn set_up(
+        &self,
+        request: &ShellRequest,
+        stdout: &mut dyn Sink,
+        cancel: &Cancel,
+    ) -> Result<Ran, SpawnError> {
+        if cancel.is_fired() {
+            return Err(SpawnError::Cancelled);
+        }
+        let Some(words) = self.failing_set_up(&request.node) else {
+            return Ok(ran(How::Itself, Exit::Code(0)));
+        };
+        stdout.take(words.as_bytes()).map_err(shell_error)?;
+        Ok(ran(How::Itself, Exit::Code(1)))
     }
 
     fn verify(

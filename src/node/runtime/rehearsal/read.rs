@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::graph::check::Label;
 use crate::graph::{Graph, Node, Work};
 use crate::load::problem::{Problem, Problems};
+use crate::load::values::{described, is_unset, plain, unknown_key};
 use crate::load::yaml::tree::Entry as Pair;
-use crate::load::yaml::{self, Kind, Limits, Node as Value, scalar};
+use crate::load::yaml::{self, Limits, Node as Value, scalar};
 use crate::node::runtime::rehearsal::script::{Check, Ending, Entry, Script};
 use crate::text::duration;
 use crate::text::money::{Cost, Money, PRICE_USD_MAX};
@@ -18,8 +19,8 @@ use crate::text::suggest;
 use crate::text::usage::Usage;
 
 /// The keys of an attempt.
-const ENTRY_KEYS: [&str; 9] =
-    ["reply", "exit", "cost", "tokens", "delay", "limit", "timeout", "spawn_error", "verify"];
+const ENTRY_KEYS: [&str; 10] =
+    ["reply", "exit", "cost", "tokens", "delay", "limit", "timeout", "spawn_error", "setup", "verify"];
 /// The keys of `verify:`.
 const VERIFY_KEYS: [&str; 4] = ["exit", "output", "timeout", "spawn_error"];
 /// The keys of `tokens:`; the feed's own names, ending in `_tokens`, are read too.
@@ -28,6 +29,8 @@ const TOKEN_KEYS: [&str; 4] = ["input", "cached_input", "output", "reasoning_out
 const TOKENS_MAX: i64 = 1_000_000_000_000;
 /// What a spent limit is called when the script has no words for it.
 const LIMIT_WORDS: &str = "You've hit your session limit";
+/// What a set-up that fails says when the script has no words for it.
+const SETUP_WORDS: &str = "the script says that the set-up fails";
 /// What keeps an attempt from starting when the script has no words for it.
 const SPAWN_WORDS: &str = "the script says that it cannot be started";
 
@@ -76,7 +79,8 @@ pub(crate) fn decode(value: &Value<'_>, graph: &Graph, problems: &mut Vec<Proble
         match find(graph, name) {
             Ok(node) => {
                 let label = Label::Id(name.to_owned());
-                let mut reader = Reader { node, problems: &mut *problems, label };
+                let has_setup = node.worktree.as_deref().is_some_and(|name| graph.setup_of(name).is_some());
+                let mut reader = Reader { node, has_setup, problems: &mut *problems, label };
                 nodes.push((node.id.clone(), reader.entries(value)));
             }
             Err(problem) => problems.push(Problem { span: key.span, ..problem }),
@@ -99,7 +103,7 @@ fn find<'g>(graph: &'g Graph, id: &str) -> Result<&'g Node, Problem> {
     match graph.node(ix) {
         Node { work: Work::Gate, .. } => {
             Err(refuse(format!("node {id:?} is a gate, which no script answers"))
-                .hint("decide it with --approve or --reject"))
+                .hint("decide it with --approve or --reject, in a test with then: {approve: GATE}"))
         }
         node => Ok(node),
     }
@@ -108,6 +112,8 @@ fn find<'g>(graph: &'g Graph, id: &str) -> Result<&'g Node, Problem> {
 /// Reads the entries of one node.
 struct Reader<'a> {
     node: &'a Node,
+    /// Whether its worktree is set up by a command.
+    has_setup: bool,
     problems: &'a mut Vec<Problem>,
     label: Label,
 }
@@ -123,6 +129,7 @@ struct Draft {
     limit: Option<String>,
     timeout: bool,
     spawn_error: Option<String>,
+    setup: Option<String>,
     verify: Option<Check>,
 }
 
@@ -163,6 +170,12 @@ impl Reader<'_> {
             "delay" => draft.delay = self.delay(value),
             "timeout" => draft.timeout = self.flag(value, "timeout"),
             "spawn_error" => draft.spawn_error = self.words(value, "spawn_error", SPAWN_WORDS),
+            "setup" => {
+                if !self.has_setup {
+                    self.problem(pair.key, "setup: the node has no worktree that a command sets up");
+                }
+                draft.setup = self.failure(value, "setup", SETUP_WORDS);
+            }
             "verify" => {
                 if self.node.check.verify.is_none() {
                     self.problem(pair.key, "verify: the node has no success_check.verify");
@@ -191,16 +204,18 @@ impl Reader<'_> {
             ("limit", draft.limit.is_some()),
             ("timeout", draft.timeout),
             ("spawn_error", draft.spawn_error.is_some()),
+            ("setup", draft.setup.is_some()),
         ];
         let mut ends = ends.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name);
         if let Some(end) = ends.next() {
-            let is_unpaid = draft.spawn_error.is_some();
+            let is_unpaid = draft.spawn_error.is_some() || draft.setup.is_some();
             let others = [
                 ("reply", draft.reply.is_some()),
                 ("exit", draft.exit.is_some()),
                 ("verify", draft.verify.is_some()),
                 ("cost", is_unpaid && draft.cost.is_some()),
                 ("tokens", is_unpaid && draft.tokens.is_some()),
+                ("delay", draft.setup.is_some() && draft.delay.is_some()),
             ];
             let others = others.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name);
             if let Some(other) = ends.chain(others).next() {
@@ -212,26 +227,22 @@ impl Reader<'_> {
             tokens: draft.tokens.unwrap_or_default(),
             delay: draft.delay.unwrap_or_default(),
             verify: draft.verify.unwrap_or_default(),
-            ending: match (draft.spawn_error, draft.limit) {
-                (Some(words), _) => Ending::CannotStart(words),
-                (None, Some(words)) => Ending::Limited(words),
-                (None, None) if draft.timeout => Ending::TimesOut,
-                (None, None) => Ending::Answers { reply: draft.reply, exit: draft.exit.unwrap_or(0) },
+            ending: match (draft.setup, draft.spawn_error, draft.limit) {
+                (Some(words), ..) => Ending::SetUpFails(words),
+                (None, Some(words), _) => Ending::CannotStart(words),
+                (None, None, Some(words)) => Ending::Limited(words),
+                (None, None, None) if draft.timeout => Ending::TimesOut,
+                (None, None, None) => Ending::Answers { reply: draft.reply, exit: draft.exit.unwrap_or(0) },
             },
         }
     }
 
     fn cost(&mut self, value: &Value<'_>) -> Option<Cost> {
-        let word = value.text().unwrap_or_default();
-        if word == "unknown" {
-            return Some(Cost::UNKNOWN);
+        let cost = cost(value);
+        if cost.is_none() {
+            self.mismatch(value, "cost", &price_words());
         }
-        let price = scalar::float(word).and_then(Money::from_usd);
-        if price.is_none() {
-            let wanted = format!("a price in dollars from 0 to {PRICE_USD_MAX}, or the word unknown");
-            self.mismatch(value, "cost", &wanted);
-        }
-        price.map(Cost::known)
+        cost
     }
 
     fn tokens(&mut self, value: &Value<'_>) -> Option<Usage> {
@@ -358,6 +369,21 @@ impl Reader<'_> {
         }
     }
 
+    /// `pass`, `fail`, which takes `default`, or the words of the failure.
+    fn failure(&mut self, value: &Value<'_>, key: &str, default: &str) -> Option<String> {
+        match value.text() {
+            Some("pass") => None,
+            Some("fail") => Some(default.to_owned()),
+            Some(words) if !words.trim().is_empty() && !plain(value).is_some_and(is_slip) => {
+                Some(words.to_owned())
+            }
+            _ => {
+                self.mismatch(value, key, "pass, fail or the words of the failure");
+                None
+            }
+        }
+    }
+
     fn flag(&mut self, value: &Value<'_>, key: &str) -> bool {
         let flag = plain(value).and_then(scalar::boolean);
         if flag.is_none() {
@@ -388,41 +414,21 @@ impl Reader<'_> {
     }
 }
 
+/// Reads a price in dollars, or `unknown`.
+pub(crate) fn cost(value: &Value<'_>) -> Option<Cost> {
+    match value.text()? {
+        "unknown" => Some(Cost::UNKNOWN),
+        word => scalar::float(word).and_then(Money::from_usd).map(Cost::known),
+    }
+}
+
+/// What [`cost`] reads.
+pub(crate) fn price_words() -> String {
+    format!("a price in dollars from 0 to {PRICE_USD_MAX}, or the word unknown")
+}
+
 /// Whether a plain word was meant to be a verdict: near to one, or a truth value.
 fn is_slip(word: &str) -> bool {
     scalar::boolean(word).is_some()
         || suggest::nearest(word, ["pass", "fail", "passed", "failed", "passes", "fails"]).is_some()
-}
-
-fn unknown_key(key: &Value<'_>, name: &str, known: &[&str]) -> Problem {
-    let hint = suggest::hint(name, known.iter().copied())
-        .unwrap_or_else(|| format!("the keys here are {}", known.join(", ")));
-    Problem::at(key.span, format!("unknown key {name:?}")).hint(hint)
-}
-
-/// A word that is neither quoted nor a block.
-fn plain<'t>(value: &'t Value<'_>) -> Option<&'t str> {
-    match &value.target().kind {
-        Kind::Scalar { text, plain: true } => Some(text),
-        _ => None,
-    }
-}
-
-fn is_unset(value: &Value<'_>) -> bool {
-    plain(value).is_some_and(scalar::is_null)
-}
-
-/// What a value is, as the end of a sentence.
-fn described(value: &Value<'_>) -> String {
-    const SHOWN_CHARS: usize = 40;
-    match &value.target().kind {
-        _ if is_unset(value) => "nothing".to_owned(),
-        Kind::Scalar { text, .. } => {
-            let short: String = text.chars().take(SHOWN_CHARS).collect();
-            let more = if short.len() < text.len() { "…" } else { "" };
-            format!("{:?}", short + more)
-        }
-        Kind::Sequence(_) => "a list".to_owned(),
-        _ => "a mapping".to_owned(),
-    }
 }

@@ -21,6 +21,15 @@ impl Script {
         Script { nodes: nodes.into_iter().collect() }
     }
 
+    /// This script, and what `other` says of the nodes that it leaves out.
+    #[must_use]
+    pub fn before(mut self, other: &Script) -> Self {
+        for (node, entries) in &other.nodes {
+            self.nodes.entry(node.clone()).or_insert_with(|| entries.clone());
+        }
+        self
+    }
+
     /// All entries of a node, none when it is not in the script.
     pub fn entries(&self, node: &NodeId) -> &[Entry] {
         self.nodes.get(node).map_or(&[], Vec::as_slice)
@@ -81,6 +90,8 @@ pub enum Ending {
     TimesOut,
     /// It cannot be started, in these words.
     CannotStart(String),
+    /// The set-up of its worktree fails with these words, so that it is never started.
+    SetUpFails(String),
 }
 
 impl Default for Ending {

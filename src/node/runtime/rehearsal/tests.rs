@@ -343,14 +343,16 @@ fn a_script_that_speaks_of_what_is_not_there_is_refused() {
     refused("nodes: {biuld: {}}", &["1:9: the graph has no node \"biuld\" | did you mean \"build\"?"]);
     refused(
         "nodes:\n  approve: {}",
-        &["2:3: node \"approve\" is a gate, which no script answers | decide it with --approve or --reject"],
+        &[
+            "2:3: node \"approve\" is a gate, which no script answers | decide it with --approve or --reject, in a test with then: {approve: GATE}",
+        ],
     );
     refused("node: {}\nx-shared: 1", &["1:1: unknown key \"node\" | did you mean \"nodes\"?"]);
     refused("nodes: {ask: {repyl: x}}", &["1:15: ask: unknown key \"repyl\" | did you mean \"reply\"?"]);
     refused(
         "nodes: {ask: {zzz: x}}",
         &[
-            "1:15: ask: unknown key \"zzz\" | the keys here are reply, exit, cost, tokens, delay, limit, timeout, spawn_error, verify",
+            "1:15: ask: unknown key \"zzz\" | the keys here are reply, exit, cost, tokens, delay, limit, timeout, spawn_error, setup, verify",
         ],
     );
     refused("nodes: {ask: {verify: pass}}", &["1:15: ask: verify: the node has no success_check.verify"]);
@@ -365,7 +367,7 @@ fn a_value_of_the_wrong_kind_is_told_with_its_place() {
     refused(
         "nodes: {ask: [PASS]}",
         &[
-            "1:15: ask: an attempt is a mapping, and this is \"PASS\" | the keys here are reply, exit, cost, tokens, delay, limit, timeout, spawn_error, verify",
+            "1:15: ask: an attempt is a mapping, and this is \"PASS\" | the keys here are reply, exit, cost, tokens, delay, limit, timeout, spawn_error, setup, verify",
         ],
     );
     refused("nodes: {ask: {reply: [x]}}", &["1:22: ask: reply takes text, and this is a list"]);
