@@ -10,12 +10,15 @@
 #[path = "../contract/mod.rs"]
 mod contract;
 mod env;
+#[path = "../docs/markdown.rs"]
+mod markdown;
 
 mod basics;
 mod cli;
 mod crash;
 mod detach;
 mod disk;
+mod examples;
 mod fragments;
 mod gates;
 mod guard;
@@ -29,6 +32,7 @@ mod output;
 mod pauses;
 mod processes;
 mod prune;
+mod reference;
 mod resume;
 mod retries;
 mod runtimes;
