@@ -12,13 +12,12 @@
 //!
 //! - `not-run WHY`: the block is no example, or cannot be run here.
 //! - `within YAML`: a part of a graph; it is put in the place of the line `...` of that graph.
-//! - `advice WORDS`: lint makes one remark on the graph, which holds these words.
+//! - `advice WORDS`: lint makes one remark on the graph, which holds these words, and it is not rehearsed.
 //! - `invalid`: the graph is one that lint refuses; a later command shows what it says.
-//! - `file NAME`: the block is that file, without a name of its own in sight.
 //!
 //! And between blocks: `setup LINES` for the shell, `claude TEXT => @DIRECTIVE` for what a prompt that holds TEXT makes
-//! the stand-in do, and `start` for a fresh folder. `$CHECKOUT` is this repository. `OMG_UPDATE_DOCS=1` writes what `console` commands print into the
-//! pages instead of comparing.
+//! the stand-in do, and `start` for a fresh folder. `$CHECKOUT` is this repository. `OMG_UPDATE_DOCS=1` writes what
+//! `console` commands print into the pages instead of comparing.
 
 mod page;
 mod screen;
@@ -121,7 +120,7 @@ impl Reader {
                 self.unless(ran.code == 0, line, || format!("setup: {ran:?}"));
             }
             "not-run" if value.is_empty() => self.faults.push((line, "say why it is not run".to_owned())),
-            "not-run" | "within" | "advice" | "invalid" | "file" => self.notes.push((key.to_owned(), value)),
+            "not-run" | "within" | "advice" | "invalid" => self.notes.push((key.to_owned(), value)),
             _ => self.faults.push((line, format!("there is no note {key:?}"))),
         }
     }
@@ -132,10 +131,10 @@ impl Reader {
         if note("not-run").is_some() {
             return;
         }
-        let file = note("file").or(block.file());
+        let file = block.file();
         if let Some(name) = file {
             self.env.write(name, &block.text);
-            if note("file").is_some() || note("invalid").is_some() || !block.is_graph() {
+            if note("invalid").is_some() || !block.is_graph() {
                 self.unused.push((name.to_owned(), block.line));
                 return;
             }
@@ -160,12 +159,20 @@ impl Reader {
             .retain(|(name, _)| !fragment(name).is_some_and(|cited| text.contains(&format!("use: {cited}"))));
         let lint = self.env.omg(&["lint", "--json", name]);
         let report: Value = serde_json::from_str(&lint.stdout).unwrap_or_default();
-        let remarks = report["advice"].as_array().map_or(&[][..], Vec::as_slice);
-        let as_told = match advice {
+        let as_told = report["advice"].as_array().is_some_and(|remarks| match advice {
             None => remarks.is_empty(),
             Some(words) => remarks.len() == 1 && remarks[0].to_string().contains(words),
-        };
+        });
         self.unless(lint.code == 0 && as_told, line, || format!("lint says {}{}", lint.stdout, lint.stderr));
+        if advice.is_none() {
+            self.rehearse(name, text, line);
+        }
+        if file.is_none() {
+            fs::remove_file(self.env.path(name)).unwrap();
+        }
+    }
+
+    fn rehearse(&mut self, name: &str, text: &str, line: usize) {
         let mut words = vec!["rehearse".to_owned(), name.to_owned()];
         for input in inputs(text) {
             words.extend(["--input".to_owned(), format!("{input}=a value")]);
@@ -176,9 +183,6 @@ impl Reader {
         self.unless(ran.code == if waits { 2 } else { 0 }, line, || {
             format!("the rehearsal fails: {}", ran.stderr)
         });
-        if file.is_none() {
-            fs::remove_file(self.env.path(name)).unwrap();
-        }
     }
 
     fn screen(&mut self, block: &Block) {
