@@ -44,6 +44,7 @@ pages! {
     cli: "docs/CLI.md",
     run_feed: "docs/RUN-FEED.md",
     graph: "docs/GRAPH.md",
+    graphs: "docs/GRAPHS.md",
     guide_fragments: "docs/guide/fragments.md",
     guide_first_graph: "docs/guide/first-graph.md",
     guide_evidence: "docs/guide/evidence.md",
