@@ -1,14 +1,36 @@
-//! Pages that must say what the program does.
+//! Pages that must say what the program does. What they show by example is run by `tests/it/examples`.
 
 #![expect(clippy::unwrap_used, reason = "a page that cannot be read is a failed test")]
+
+#[path = "docs/keys.rs"]
+mod keys;
+#[path = "docs/markdown.rs"]
+mod markdown;
+#[path = "docs/prose.rs"]
+mod prose;
+#[path = "docs/wire.rs"]
+mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MARK: &str = "writes it anew. -->\n\n";
 
+/// A page of `docs/`.
 fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)
+}
+
+/// What a page of `docs/` says.
+fn text(name: &str) -> String {
+    fs::read_to_string(page(name)).unwrap()
+}
+
+/// The part of a page below the heading `title`, up to the next of its level.
+fn section(name: &str, title: &str) -> String {
+    let text = text(name);
+    let below = text.split(&format!("\n## {title}\n")).nth(1);
+    below.unwrap_or_else(|| panic!("{name} has no {title:?}")).split("\n## ").next().unwrap().to_owned()
 }
 
 /// What stands below the mark of a page is what the program says.

@@ -122,8 +122,10 @@ impl Inherited {
             .filter(|(id, record)| record.verdict == Verdict::Fail && !is_gate(id))
             .map(|(id, record)| (id.clone(), record.clone()))
             .collect();
+        // What a command printed is quoted to nobody.
+        let asks = |id: &str| graph.find(id).is_some_and(|ix| matches!(graph.node(ix).work, Work::Model(_)));
         for (id, record) in failed {
-            if record.judged {
+            if record.judged && asks(&id) {
                 self.read_reply(dir, &id);
             }
             let body = graph.find(&id).filter(|_| record.round > 0).map(|ix| graph.feedback_body(ix));

@@ -503,26 +503,6 @@ fn the_graph_of_the_readme_is_sound() {
     env.omg(&["rehearse", "g.yaml"]).exits(0);
 }
 
-/// The script that the page of commands shows is one that a rehearsal reads, and it does what the page says.
-#[test]
-fn the_script_of_the_command_page_rehearses() {
-    let page = include_str!("../../docs/CLI.md");
-    let script = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let env = TestEnv::new();
-    env.write("script.yaml", script);
-    env.write(
-        "g.yaml",
-        "nodes:\n\
-         - {id: review, prompt: x, retry: {max: 1, on: [result_mismatch]}, success_check: {result_matches: ^PASS}}\n\
-         - {id: test, type: command, command: x, retry: {max: 1, on: [nonzero_exit]},\n   \
-         success_check: {exit_zero: true, verify: {command: y, output_matches: 12 passed}}}\n",
-    );
-    let ran = env.omg(&["rehearse", "g.yaml", "--script", "script.yaml"]).exits(0);
-    assert_eq!(ran.stdout.matches("passed after 1 retry").count(), 2, "{}", ran.stdout);
-    says(&ran.stdout, &["TOTAL COST: $0.1200"]);
-    assert!(env.spawns().is_empty());
-}
-
 #[test]
 fn a_file_that_cannot_be_read_is_one_line() {
     let env = TestEnv::new();

@@ -10,6 +10,8 @@
 #[path = "../contract/mod.rs"]
 mod contract;
 mod env;
+#[path = "../docs/markdown.rs"]
+mod markdown;
 
 mod basics;
 mod cli;
@@ -18,6 +20,7 @@ mod detach;
 mod disk;
 mod draw;
 mod estimate;
+mod examples;
 mod fragments;
 mod gates;
 mod guard;
@@ -32,6 +35,7 @@ mod output;
 mod pauses;
 mod processes;
 mod prune;
+mod reference;
 mod resume;
 mod retries;
 mod runtimes;

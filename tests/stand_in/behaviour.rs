@@ -43,7 +43,7 @@ impl Behaviour {
             session: session(call),
             ignored: Vec::new(),
         };
-        for (key, value) in directives(&call.prompt) {
+        for (key, value) in directives(&call.prompt).into_iter().chain(cued(&call.cues, &call.prompt)) {
             it.follow(call, key, value)?;
         }
         Ok(it)
@@ -136,6 +136,13 @@ fn directives(prompt: &str) -> Vec<(&str, &str)> {
         }
     }
     found
+}
+
+/// The directives of the cues, `TEXT => @key value`, whose text the prompt holds.
+fn cued<'c>(cues: &'c str, prompt: &str) -> Vec<(&'c str, &'c str)> {
+    let cues = cues.lines().filter_map(|line| line.split_once(" => @"));
+    let heard = cues.filter(|(text, _)| prompt.contains(text));
+    heard.map(|(_, directive)| directive.split_once(' ').unwrap_or((directive, ""))).collect()
 }
 
 /// The session that was asked for, else a new one.

@@ -1,8 +1,8 @@
 //! A stand-in for `claude -p` and, called as `codex`, for `codex exec --json`: its prompt says how to behave.
 //!
 //! One directive a line, `@key value`; lines inside a quoted previous attempt are skipped. `FAKE_LOG=FILE` appends
-//! one JSON line per spawn. Every claude spawn costs $0.01; codex reports tokens only. A question for the version
-//! alone is answered and not logged.
+//! one JSON line per spawn. `FAKE_CUES=FILE` holds lines `TEXT => @directive`, followed when the prompt holds TEXT. Every
+//! claude spawn costs $0.01; codex reports tokens only. A question for the version alone is answered and not logged.
 //!
 //! Replies: `@say T` · `@echo` · `@reply-n A|B|C` (the n-th spawn's) · `@big N` · `@ansi` · `@readstdin` ·
 //! `@raw T` · `@empty` · `@badutf8` · `@iserror` · `@cost X` · `@nocost` · `@session ID` · `@tokens IN OUT` (codex's). Ends: `@exit N` ·

@@ -1,7 +1,7 @@
 //! How the stand-in was called: its arguments, its prompt, and the log of its spawns.
 
 use std::env;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,6 +14,8 @@ pub(crate) struct Invocation {
     pub(crate) codex: bool,
     pub(crate) prompt: String,
     pub(crate) log: Option<PathBuf>,
+    /// What prompts that do not say it themselves ask for.
+    pub(crate) cues: String,
 }
 
 impl Invocation {
@@ -30,7 +32,10 @@ impl Invocation {
             None if asked => String::new(),
             None => read_stdin()?,
         };
-        Ok(Invocation { args, codex, prompt, log: env::var_os("FAKE_LOG").map(PathBuf::from) })
+        let log = env::var_os("FAKE_LOG").map(PathBuf::from);
+        let cues =
+            env::var_os("FAKE_CUES").and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        Ok(Invocation { args, codex, prompt, log, cues })
     }
 
     /// The word after `flag`.
