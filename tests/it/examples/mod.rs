@@ -45,6 +45,8 @@ pages! {
     run_feed: "docs/RUN-FEED.md",
     graph: "docs/GRAPH.md",
     graphs: "docs/GRAPHS.md",
+    testing_graphs: "docs/TESTING-GRAPHS.md",
+    guide_testing_graphs: "docs/guide/testing-graphs.md",
     guide_fragments: "docs/guide/fragments.md",
     guide_first_graph: "docs/guide/first-graph.md",
     guide_evidence: "docs/guide/evidence.md",
