@@ -162,7 +162,7 @@ impl Reader {
             .retain(|(name, _)| !fragment(name).is_some_and(|cited| text.contains(&format!("use: {cited}"))));
         let lint = self.env.omg(&["lint", "--json", name]);
         let report: Value = serde_json::from_str(&lint.stdout).unwrap_or_default();
-        let as_told = report["advice"].as_array().is_some_and(|remarks| match advice {
+        let as_told = report["files"][0]["advice"].as_array().is_some_and(|remarks| match advice {
             None => remarks.is_empty(),
             Some(words) => remarks.len() == 1 && remarks[0].to_string().contains(words),
         });
