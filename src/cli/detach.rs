@@ -1,8 +1,8 @@
 //! `--detach`: a run in the background (case H9).
 //!
 //! The program starts itself again; the copy has the same standard input and standard error, so it loads, refuses and
-//! fails just as it would in the foreground. Once its lock is held and its feed is open it moves its streams to
-//! `detached.log`; the last that it wrote to the pipe that was its standard output is the run's id.
+//! fails just as it would in the foreground. Once its lock is held and its feed says that it has begun it moves its
+//! streams to `detached.log`; the last that it wrote to the pipe that was its standard output is the run's id.
 
 use std::ffi::OsString;
 use std::fs::File;

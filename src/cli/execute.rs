@@ -98,8 +98,11 @@ pub(super) fn execute(
         Progress::start(&dir, options(&order, display, from, context), outlets(display));
     let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer).map_err(cannot_begin);
     let finished = opened.and_then(|leg| {
-        if display.detached {
-            detach::leave(&run, &dir, context)?;
+        if display.detached
+            && let Err(failure) = detach::leave(&run, &dir, context)
+        {
+            leg.give_up();
+            return Err(failure);
         }
         leg.drive(signals.clone()).map_err(cannot_begin)
     });

@@ -1,4 +1,4 @@
-//! Driving an open leg to its close: `run_started`, the schedule, the last snapshot, `run_finished`.
+//! An open leg from its first word to its last: `run_started`, the schedule, the last snapshot, `run_finished`.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -15,7 +15,6 @@ use crate::record::event::{self, SKIPPED_MAX, SkipWhy, Skipped};
 use crate::record::observe::Notice;
 use crate::record::{Event, EventKind, Scribe};
 use crate::schedule::engine::{Conducted, Services, conduct};
-use crate::schedule::halt::Halt;
 use crate::schedule::machine::{Blame, Cap, Closing, Machine, Outcome};
 use crate::schedule::nodes::GraphWork;
 use crate::text::money::Cost;
@@ -80,16 +79,9 @@ impl Paused {
 }
 
 impl Leg {
-    /// Runs the schedule to its end and closes the leg.
-    ///
-    /// # Errors
-    /// When it could not begin.
-    pub fn drive(self, signals: Receiver<Stop>) -> Result<Finished, LegError> {
-        let halt = Halt::new().map_err(|source| LegError::System { what: "make a pipe", source })?;
+    /// The last of opening: from here on every reader finds the leg under way.
+    pub(super) fn begin(&self) {
         self.post_guard();
-        let lanes = self.lanes().map(Arc::new);
-        let (work, slots) = (Arc::new(self.work(Arc::new(halt), lanes.clone())), self.order.slots);
-        let mut notes = Vec::new();
         let mut started =
             Event { rehearsal: self.order.rehearsal.is_some(), ..Event::new(EventKind::RunStarted) };
         let lost = self.order.inherited.lost.iter();
@@ -97,9 +89,26 @@ impl Leg {
             lost.map(|node| event::Held::new(node.as_str(), Cost::UNKNOWN, Usage::default())).collect();
         started.cost_unknown = !started.held.is_empty();
         self.announce(&started);
+    }
+
+    /// Closes the leg as failed without having run anything.
+    pub fn give_up(self) {
+        self.announce(&Event { outcome: "failed".to_owned(), ..Event::new(EventKind::RunFinished) });
+        self.feed.close();
+        self.order.launcher.dismiss_guard();
+    }
+
+    /// Runs the schedule to its end and closes the leg.
+    ///
+    /// # Errors
+    /// When a pause could not be recorded.
+    pub fn drive(self, signals: Receiver<Stop>) -> Result<Finished, LegError> {
+        let lanes = self.lanes().map(Arc::new);
+        let (work, slots) = (Arc::new(self.work(lanes.clone())), self.order.slots);
+        let mut notes = Vec::new();
         let plan = GraphWork::plan(&self.order.graph, self.on_fail(), self.order.bounds);
         let machine = Machine::new(plan, &self.order.inherited.before);
-        let conducted = conduct(&work, machine, slots, self.services(&work, signals.clone()));
+        let conducted = conduct(&work, machine, slots, self.services(signals.clone()));
         let mut came = None;
         let ending = match conducted {
             Conducted::Abandoned { signal } => Ending::Abandoned(signal),
@@ -138,7 +147,7 @@ impl Leg {
         (order.rehearsal.is_some() && order.graph.has_lanes()).then(lanes)
     }
 
-    fn work(&self, halt: Arc<Halt>, lanes: Option<Arc<GitLanes>>) -> GraphWork {
+    fn work(&self, lanes: Option<Arc<GitLanes>>) -> GraphWork {
         let order = &self.order;
         GraphWork {
             graph: Arc::clone(&order.graph),
@@ -154,7 +163,7 @@ impl Leg {
             feed: Arc::clone(&self.feed),
             scribe: Scribe::start(self.dir.clone(), Arc::clone(&self.observer)),
             observer: Arc::clone(&self.observer),
-            halt,
+            halt: Arc::clone(&self.halt),
             rehearsal: order.rehearsal.is_some(),
             handed: RwLock::new(order.inherited.handed.clone()),
             rounds_seen: Mutex::default(),
@@ -172,13 +181,13 @@ impl Leg {
         if self.order.continue_on_fail { OnFail::Continue } else { self.order.graph.on_fail }
     }
 
-    fn services(&self, work: &GraphWork, signals: Receiver<Stop>) -> Services {
+    fn services(&self, signals: Receiver<Stop>) -> Services {
         let launcher = Arc::clone(&self.order.launcher);
         Services {
             feed: Arc::clone(&self.feed),
             snapshot: Arc::clone(&self.snapshot),
             observer: Arc::clone(&self.observer),
-            halt: Arc::clone(&work.halt),
+            halt: Arc::clone(&self.halt),
             signals,
             kill_all: Box::new(move || launcher.kill_all()),
             wall: self.order.bounds.wall,

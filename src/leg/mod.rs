@@ -1,7 +1,7 @@
 //! One process's share of a run: open its directory, take the lock, drive the schedule, close.
 //!
 //! Used by every command that runs a graph. [`preflight`] is what is looked at before anything is opened;
-//! [`Leg::open`] takes the lock and the first snapshot; [`Leg::drive`] runs the schedule and closes the leg.
+//! [`Leg::open`] takes the lock and begins the feed; [`Leg::drive`] runs the schedule and closes the leg.
 //! Knows no command line and no screen.
 
 pub mod again;

@@ -1,4 +1,4 @@
-//! Opening a leg (FACTS 1.6): the directory, the lock, the feed, the first snapshot, in this order.
+//! Opening a leg (FACTS 1.6): the directory, the lock, the feed, the first snapshot, `run_started`, in this order.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +22,7 @@ use crate::record::observe::Observer;
 use crate::record::snapshot::{BoundsState, GateState, SCHEMA};
 use crate::record::{Durability, Feed, Home, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage};
 use crate::schedule::gate::Decision;
+use crate::schedule::halt::Halt;
 
 /// The permission mode of nodes that declare none (FACTS 0.1).
 pub const DEFAULT_MODE: PermissionMode = PermissionMode::Auto;
@@ -105,6 +106,7 @@ pub struct Leg {
     pub(super) snapshot: Arc<SnapshotWriter>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) clock: SharedClock,
+    pub(super) halt: Arc<Halt>,
     // Declared last: released after everything else is gone.
     _lock: LegLock,
 }
@@ -141,7 +143,8 @@ impl Claimed {
 }
 
 impl Leg {
-    /// Opens a leg of a claimed run. The first one writes its snapshot at once; a later one with its first record.
+    /// Opens a leg of a claimed run and says so in its feed. The first one writes its snapshot at once; a later one with
+    /// its first record.
     ///
     /// # Errors
     /// When the run cannot be recorded.
@@ -153,6 +156,7 @@ impl Leg {
     ) -> Result<Self, LegError> {
         let Claimed { run, dir, lock } = claimed;
         order.launcher.name_run(run.as_str());
+        let halt = Halt::new().map_err(|source| LegError::System { what: "make a pipe", source })?;
         let feed = Arc::new(Feed::open(&dir, &run, Arc::clone(&clock))?);
         if let Some(script) = order.rehearsal.as_ref().filter(|script| !script.is_empty()) {
             artifact::persist(&dir.script(), script.as_bytes())?;
@@ -162,7 +166,10 @@ impl Leg {
         if order.inherited.leg == 1 {
             snapshot.write_initial()?;
         }
-        Ok(Leg { run, dir, order, feed, snapshot: Arc::new(snapshot), observer, clock, _lock: lock })
+        let (halt, snapshot) = (Arc::new(halt), Arc::new(snapshot));
+        let leg = Leg { run, dir, order, feed, snapshot, observer, clock, halt, _lock: lock };
+        leg.begin();
+        Ok(leg)
     }
 }
 

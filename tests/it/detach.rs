@@ -51,6 +51,20 @@ fn h9_a_run_in_the_background_has_begun_when_its_id_is_printed() {
     contract::check_run_dir(&env.run_dir());
 }
 
+/// Nobody would know of a run whose id could not be printed, so it does not go on.
+#[test]
+fn a_run_whose_id_nobody_hears_is_closed() {
+    let env = TestEnv::new();
+    env.write("g.yaml", r#"nodes: [{id: x, prompt: "@touch begun"}]"#);
+    let mut unheard = env.command(&["run", "g.yaml", "--detached"]);
+    let status = unheard.stdout(fs::File::create("/dev/full").unwrap()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    let shown = env.omg(&["show", "latest"]).exits(0).stdout;
+    assert!(shown.contains("FAIL") && shown.contains("the run ended before any node settled"), "{shown}");
+    assert!(!env.path("begun").exists());
+    assert_eq!(env.guards(), [] as [i32; 0]);
+}
+
 /// The same command fails alike with and without the flag.
 #[track_caller]
 fn check_alike(env: &TestEnv, words: &[&str], wanted: &str) {
