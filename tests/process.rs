@@ -507,7 +507,10 @@ fn a_sink_that_fails_ends_the_child() {
 fn what_is_to_be_left_running_is_left_and_told() {
     let _company = in_company();
     let (launcher, nap) = (launcher(), nap());
-    let spec = Spec { leave_running: true, ..sh(&format!("setsid sleep {nap} & echo started")) };
+    // `living` finds it once it is a `sleep`, which may be long after the shell has gone on.
+    let script =
+        format!("setsid sleep {nap} & until grep -aq ^sleep /proc/$!/cmdline; do :; done; echo started");
+    let spec = Spec { leave_running: true, ..sh(&script) };
     let ran = run(&launcher, spec);
     assert_eq!((ran.text().as_str(), ran.ended.how), ("started\n", How::Itself));
     run(&launcher, sh("true"));
