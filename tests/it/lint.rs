@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use omg::lint::SWEEPS;
+use omg::lint::{SWEEPS, Sweep};
 use serde_json::Value;
 
 use crate::env::TestEnv;
@@ -69,6 +69,37 @@ fn every_sweep_says_exactly_this() {
                 is_golden(&text, &ran.stderr);
             }
         }
+    }
+}
+
+/// The ids of what lint says of an example of a sweep, which is a graph, or a fragment that a graph cites.
+fn said_of(sweep: &Sweep, example: &str) -> Vec<String> {
+    let mut env = TestEnv::new();
+    env.set("IS_SANDBOX", "1");
+    if example.starts_with("fragment: check\n") {
+        let points =
+            example.lines().find_map(|line| line.strip_prefix("substitutions: [")?.strip_suffix(']'));
+        let bound: Vec<String> = points.unwrap().split(", ").map(|point| format!("{point}: all")).collect();
+        env.write("fragments/check.yaml", example);
+        env.write("g.yaml", format!("nodes: [{{id: a, use: check, with: {{{}}}}}]\n", bound.join(", ")));
+    } else {
+        env.write("g.yaml", example);
+    }
+    let runtime = if sweep.id == "OMG091" { "codex" } else { "claude" };
+    let report = env.omg(&["--runtime", runtime, "lint", "--json", "g.yaml"]).exits(0).stdout;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let advice = report["files"][0]["advice"].as_array().unwrap();
+    advice.iter().map(|advice| advice["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The page of lint shows these as what it tells of, and what not.
+#[test]
+fn every_sweep_speaks_of_its_bad_example_alone() {
+    for sweep in SWEEPS {
+        let ids = said_of(sweep, sweep.bad);
+        let alone = !ids.is_empty() && ids.iter().all(|id| id == sweep.id);
+        assert!(alone, "{}: {ids:?}\n{}", sweep.id, sweep.bad);
+        assert_eq!(said_of(sweep, sweep.good), [] as [String; 0], "{}:\n{}", sweep.id, sweep.good);
     }
 }
 

@@ -45,6 +45,7 @@ pages! {
     run_feed: "docs/RUN-FEED.md",
     graph: "docs/GRAPH.md",
     graphs: "docs/GRAPHS.md",
+    lint: "docs/LINT.md",
     testing_graphs: "docs/TESTING-GRAPHS.md",
     guide_testing_graphs: "docs/guide/testing-graphs.md",
     guide_fragments: "docs/guide/fragments.md",

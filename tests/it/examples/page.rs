@@ -8,7 +8,8 @@ use std::path::Path;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 const NOTE: &str = "<!-- example: ";
-/// What follows it on a page is made from the program, and compared with it by `tests/docs.rs`.
+/// What follows it on a page is made from the program, and compared with it by `tests/docs.rs`. The examples of sweeps, which
+/// stand there, are linted by `tests/it/lint.rs`.
 const GENERATED: &str = "<!-- Everything below is made from the program";
 
 /// One fenced block, or one note before it.
