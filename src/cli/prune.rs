@@ -223,7 +223,7 @@ impl<'a> Worktrees<'a> {
         let Some((git, base)) = self.repository()? else { return Ok(Kept::default()) };
         if !self.names().is_empty() {
             let (root, run) = (self.root.clone(), self.run.as_str());
-            notes.extend(GitLanes::new(git.clone(), base, root, run).tidy());
+            notes.extend(GitLanes::new(git.clone(), base, root, run).tidy(&|_| false));
             let names = self.names();
             if !names.is_empty() {
                 return Err(self.hold_work(&names, "what they hold is not all in the repository"));

@@ -1,11 +1,13 @@
 //! An open leg from its first word to its last: `run_started`, the schedule, the last snapshot, `run_finished`.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crossbeam_channel::Receiver;
 
 use crate::graph::{Graph, NodeId, NodeIx, OnFail};
 use crate::leg::open::{Leg, LegError, gate_state};
+use crate::leg::to_come::ToCome;
 use crate::node::Lanes;
 use crate::node::runtime::rehearsal::lanes::RehearsedLanes;
 use crate::node::worktree::GitLanes;
@@ -119,13 +121,23 @@ impl Leg {
                 came = signal;
                 let closed = self.close(&work, &closing, signal);
                 // After the last word of the feed: a removal that is cut short must not make an abandoned run of it.
-                notes = lanes.map(|lanes| lanes.tidy()).unwrap_or_default();
+                notes = lanes
+                    .map(|lanes| self.tidy(&lanes, closing.outcome == Outcome::Passed))
+                    .unwrap_or_default();
                 self.order.launcher.dismiss_guard();
                 closed.inspect_err(|_| self.tell(&notes))?
             }
         };
         let left = std::mem::take(&mut *work.left_running.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Finished { ending, left_running: left, notes, signal: came.or_else(|| signals.try_recv().ok()) })
+    }
+
+    fn tidy(&self, lanes: &GitLanes, passed: bool) -> Vec<String> {
+        let to_come = match passed {
+            true => ToCome::These(BTreeSet::new()),
+            false => ToCome::of(&self.order.graph, &self.dir),
+        };
+        lanes.tidy(&|name| to_come.holds(name))
     }
 
     /// The notes of a leg whose end could not be recorded.

@@ -8,6 +8,7 @@ pub mod again;
 pub mod drive;
 pub mod open;
 pub mod preflight;
+pub mod to_come;
 mod watched;
 
 pub use drive::Finished;

@@ -547,6 +547,73 @@ nodes:
     assert_eq!(git(&env.work(), &["log", "--format=%s", &branch]), "y\nz\nfirst");
 }
 
+/// What a node may leave in its lane that its branch does not hold, and what the next one sees of it.
+const LEFT: [(&str, &str); 7] = [
+    (
+        "git checkout -q --detach; echo z>z; git add z; git commit -q -m z",
+        "cat z; git rev-parse --abbrev-ref HEAD",
+    ),
+    (
+        "git checkout -q -b feature/x; echo z>z; git add z; git commit -q -m z",
+        "cat z; git branch --show-current",
+    ),
+    ("echo z>z; git add z; git commit -q -m z; git branch -m mine", "cat z; git branch --show-current"),
+    (
+        "git checkout -q --orphan alone; git rm -rfq .; echo z>z; git add z; git commit -q -m z",
+        "ls; git branch --show-current",
+    ),
+    (
+        "git checkout -q --orphan unborn; git rm -rfq --cached .",
+        "ls; git branch --show-current; git status --porcelain",
+    ),
+    ("echo secret > .env; mkdir -p deps/x; echo d > deps/x/d", "cat .env deps/x/d"),
+    ("mkdir empty", "ls -d empty"),
+];
+
+#[test]
+fn a_node_after_a_pause_finds_its_lane_as_the_one_before_left_it() {
+    for (script, look) in LEFT {
+        let env = repository();
+        let graph = format!(
+            "nodes:\n  - id: a\n    type: command\n    worktree: lane\n    command: |\n      set -e\n      {script}\n      {look}\n  \
+             - {{id: ok, type: gate, depends_on: [a]}}\n  \
+             - id: b\n    type: command\n    worktree: lane\n    depends_on: [ok]\n    command: |\n      {look}\n"
+        );
+        let ran = env.run_graph(&graph, &[]).exits(2);
+        assert!(
+            noted(&ran, &["kept at"]).contains("still to run") || script.contains("unborn"),
+            "{}",
+            ran.stderr
+        );
+        env.omg(&["resume", "latest", "--approve", "ok"]).exits(0);
+        assert_eq!(env.artifact("b").unwrap(), env.artifact("a").unwrap(), "{script}");
+        let stays = script.contains("unborn") || script.contains("empty");
+        assert!(!lane(&env, "lane").exists() || stays, "{script}: nothing is to come any more");
+    }
+}
+
+#[test]
+fn a_lane_is_found_as_it_was_after_a_failure_and_goes_when_its_nodes_never_run_again() {
+    let env = repository();
+    let go = env.path("go.log");
+    let graph = format!(
+        "on_fail: continue\nnodes:\n  - {{id: a, type: command, worktree: lane, command: 'git checkout -q --detach; echo z>z; git add z; git commit -q -m z'}}\n  \
+         - {{id: f, type: command, depends_on: [a], command: 'test -e {}'}}\n  \
+         - {{id: b, type: command, worktree: lane, depends_on: [f], command: cat z}}\n  \
+         - {{id: ok, type: gate, depends_on: [b]}}\n  \
+         - {{id: c, type: command, worktree: lane, depends_on: [ok], command: cat z}}\n",
+        go.display()
+    );
+    env.run_graph(&graph, &[]).exits(1);
+    fs::write(&go, "").unwrap();
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(2);
+    assert_eq!(env.artifact("b").unwrap(), b"z\n");
+    assert!(lane(&env, "lane").join("z").exists());
+    env.omg(&["resume", "latest", "--reject", "ok"]).exits(1);
+    assert!(!lane(&env, "lane").exists(), "below a rejected gate nothing ever runs");
+    assert!(reachable(&env).contains(&blob(&env, "z\n")));
+}
+
 #[test]
 fn a_rehearsal_makes_no_lane() {
     let env = repository();

@@ -105,12 +105,13 @@ impl GitLanes {
     }
 
     /// Takes away every lane that was entered, and loses nothing; returns what a person should know of, a line each.
-    /// For the end of a leg, when nothing runs in a lane any more.
-    pub fn tidy(&self) -> Vec<String> {
+    /// For the end of a leg, when nothing runs in a lane any more. A lane `to_come`, which a later leg may enter, goes
+    /// only if that leg will find it the same.
+    pub fn tidy(&self, to_come: &dyn Fn(&str) -> bool) -> Vec<String> {
         let held = std::mem::take(&mut *lock(&self.held));
         let mut lanes: Vec<Lane> = held.into_values().filter_map(|slot| lock(&slot).take()).collect();
         lanes.extend(self.left_over(&lanes));
-        let notes = tidy::tidy(self, &lanes);
+        let notes = tidy::tidy(self, &lanes, to_come);
         // Stays when a lane stays.
         fs::remove_dir(&self.root).ok();
         notes

@@ -111,13 +111,17 @@ pub(super) fn commit(
 fn unwatched(git: &Git, lane: &Lane) -> Result<Vec<PathBuf>, GitError> {
     let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
     let mut files = paths(&git.run(Call::new(&lane.path, ignored).within(CHECKOUT))?);
-    // Flags that hide changes: assume-unchanged in small letters, skip-worktree as S.
+    files.extend(hidden(git, lane)?);
+    Ok(files)
+}
+
+/// Tracked files with flags that hide changes: assume-unchanged in small letters, skip-worktree as S.
+pub(super) fn hidden(git: &Git, lane: &Lane) -> Result<Vec<PathBuf>, GitError> {
     let listed = git.run(Call::new(&lane.path, ["ls-files", "-v", "-z"]))?;
     let hidden = listed
         .split(|byte| *byte == 0)
         .filter(|entry| entry.len() > 2 && (entry[0].is_ascii_lowercase() || entry[0] == b'S'));
-    files.extend(hidden.map(|entry| PathBuf::from(OsStr::from_bytes(&entry[2..]))));
-    Ok(files)
+    Ok(hidden.map(|entry| PathBuf::from(OsStr::from_bytes(&entry[2..]))).collect())
 }
 
 /// The files that can be committed, or why they must stay where they are.

@@ -26,8 +26,9 @@ const UNDER_WAY: [(&str, &str); 7] = [
 ];
 
 /// Takes `lanes` away; the notes. What each lane holds is kept before any goes, then what cannot be told apart.
-pub(super) fn tidy(from: &GitLanes, lanes: &[Lane]) -> Vec<String> {
-    let each: Vec<Tidy<'_>> = lanes.iter().map(|lane| Tidy::of(from, lane)).collect();
+pub(super) fn tidy(from: &GitLanes, lanes: &[Lane], to_come: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let each: Vec<Tidy<'_>> =
+        lanes.iter().map(|lane| Tidy { to_come: to_come(&lane.name), ..Tidy::of(from, lane) }).collect();
     let kept: Vec<_> = each.iter().map(Tidy::keep).collect();
     let mut notes = Vec::new();
     for (tidy, kept) in each.iter().zip(kept) {
@@ -50,12 +51,14 @@ struct Tidy<'a> {
     lane: &'a Lane,
     branch: String,
     refs: String,
+    /// Whether a later leg may enter it.
+    to_come: bool,
 }
 
 impl<'a> Tidy<'a> {
     fn of(lanes: &'a GitLanes, lane: &'a Lane) -> Self {
         let (branch, refs) = (lanes.branch(&lane.name), keep::refs(&lanes.run, &lane.name));
-        Tidy { lanes, git: &lanes.git, lane, branch, refs }
+        Tidy { lanes, git: &lanes.git, lane, branch, refs, to_come: false }
     }
 
     fn lost<'l>(&'l self, common: &'l Path, refs: &'l str) -> Lost<'l> {
@@ -131,6 +134,9 @@ impl<'a> Tidy<'a> {
         if self.is_dirty(&untouched)? {
             return Ok(Some("it holds uncommitted changes".to_owned()));
         }
+        if self.to_come && !self.is_its_branch_alone()? {
+            return Ok(Some("nodes of it are still to run".to_owned()));
+        }
         let message = format!(
             "files that git does not look after, of worktree {} of run {}",
             lane.name, self.lanes.run
@@ -154,6 +160,18 @@ impl<'a> Tidy<'a> {
             fs::remove_file(lane.path.join(file)).ok();
         }
         Ok(None)
+    }
+
+    /// Whether a fresh checkout of its branch would be the same: it stands on it, and nothing else lies there.
+    fn is_its_branch_alone(&self) -> Result<bool, GitError> {
+        let stands_on = self.stands_on();
+        if stands_on.is_none_or(|(branch, _)| branch != self.branch) {
+            return Ok(false);
+        }
+        // Names empty directories as well.
+        let others =
+            Call::new(&self.lane.path, ["ls-files", "-z", "--others", "--directory"]).within(CHECKOUT);
+        Ok(self.git.run(others)?.is_empty() && leftovers::hidden(self.git, self.lane)?.is_empty())
     }
 
     /// Whether there are changes that no commit holds, whatever the repository's settings hide.
