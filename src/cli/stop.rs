@@ -125,7 +125,7 @@ fn ask(target: &Target) -> Asked {
         (Probe::Held, None) => return Asked::Not("its lock does not name its process".to_owned()),
         (Probe::Held, Some(pid)) => pid,
     };
-    match other::ask_to_stop(pid, &target.dir.lock()) {
+    match other::ask_to_stop(pid, &lock::held_file(&target.dir)) {
         Ok(()) => Asked::Told,
         // It has ended by itself in this moment.
         Err(_) if lock::probe(&target.dir) == Probe::Free => Asked::Gone,

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::clock::{SharedClock, rfc3339};
 use crate::record::event::{LINE_BYTES_MAX, SCHEMA, SKIPPED_MAX};
-use crate::record::{Event, RunDir, RunId, private};
+use crate::record::{Event, RunDir, RunId, lock, private};
 
 /// The most bytes of `detail` on a line; what the engine writes is far shorter.
 const DETAIL_BYTES_MAX: usize = 16 * 1024;
@@ -215,6 +215,7 @@ struct Log {
 impl Log {
     fn open(path: &Path) -> io::Result<Self> {
         let file = private::open_to_append(path)?;
+        lock::lock_feed(&file);
         let end = file.metadata()?.len();
         let mut last = [b'\n'];
         if end > 0 {
@@ -259,6 +260,7 @@ impl Log {
         copy.as_file().sync_data()?;
         copy.persist(&self.path).map_err(|refused| refused.error)?;
         self.file = private::open_to_append(&self.path)?;
+        lock::lock_feed(&self.file);
         self.torn = false;
         Ok(())
     }

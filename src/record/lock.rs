@@ -1,7 +1,8 @@
 //! `resume.lock`: which process, if any, runs a leg of a run (RUN-FEED "liveness", FACTS 6.5, ADR 0015).
 //!
 //! The lock is `flock(2)` on the file, so the kernel ends it with its holder; the file itself says nothing by being
-//! there and is never removed. A leg holds it exclusively, a reader asks with a shared one. The only file that locks.
+//! there and is never removed. A leg holds it exclusively, a reader asks with a shared one. A leg locks its feed as well:
+//! a lock file that somebody took away under it lets no second leg begin. The only file that locks.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, Write};
@@ -99,6 +100,10 @@ pub fn acquire(run: &RunDir) -> Result<LegLock, LockError> {
 pub fn hold(run: &RunDir) -> Result<LegLock, LockError> {
     let path = run.lock();
     let failed = |source| LockError::Io { path: path.clone(), source };
+    // Before the file is made that may be missing: one that is there and free would say that nobody lives.
+    if feed_is_held(run) {
+        return Err(LockError::Held { pid: signer(run), path });
+    }
     let mut file = private::open_to_rewrite(&path).map_err(failed)?;
     let head = read_head(&mut file).map_err(failed)?;
     if let Contents::Legacy { pid } = Contents::of(&head) {
@@ -128,7 +133,9 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Asks whether a leg of `run` is alive. Creates and changes nothing.
 pub fn probe(run: &RunDir) -> Probe {
-    let Ok(mut file) = private::open_to_read(&run.lock()) else { return Probe::Unknown };
+    let Ok(mut file) = private::open_to_read(&run.lock()) else {
+        return if feed_is_held(run) { Probe::Held } else { Probe::Unknown };
+    };
     if !is_on_local_disk(&file) {
         return Probe::Unknown;
     }
@@ -140,11 +147,43 @@ pub fn probe(run: &RunDir) -> Probe {
     }
 }
 
+/// Locks the feed of a live leg, for the time that its lock file may be taken away. Never in the way: where it cannot be
+/// done, the lock file is what there is.
+pub(crate) fn lock_feed(feed: &File) {
+    lock_patiently(feed).ok();
+}
+
+/// Whether a leg of `run` is writing its feed, whatever became of its lock file.
+fn feed_is_held(run: &RunDir) -> bool {
+    let feed = private::open_to_read(&run.feed());
+    feed.is_ok_and(|feed| is_on_local_disk(&feed) && probe_marked(&feed) == Probe::Held)
+}
+
+/// The file that a live leg of `run` has open for certain.
+pub fn held_file(run: &RunDir) -> PathBuf {
+    if run.lock().exists() { run.lock() } else { run.feed() }
+}
+
 /// The process that signed the lock of `run` last: its holder, while it is held.
 pub fn signer(run: &RunDir) -> Option<u32> {
-    let mut file = private::open_to_read(&run.lock()).ok()?;
+    let Ok(mut file) = private::open_to_read(&run.lock()) else { return feed_holder(run) };
     let head = read_head(&mut file).ok()?;
     if Contents::of(&head) == Contents::Marked { signature(&head) } else { None }
+}
+
+/// Who has locked the feed, where the system tells.
+fn feed_holder(run: &RunDir) -> Option<u32> {
+    let feed = fs::symlink_metadata(run.feed()).ok()?;
+    let (major, minor) = (rustix::fs::major(feed.dev()), rustix::fs::minor(feed.dev()));
+    let wanted = format!("{major:02x}:{minor:02x}:{}", feed.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    // A line is `1: FLOCK ADVISORY WRITE pid device:inode 0 EOF`.
+    let mut holders = locks.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&wanted.as_str());
+        words.get(4).filter(|_| is_it)?.parse().ok()
+    });
+    holders.next()
 }
 
 fn probe_marked(file: &File) -> Probe {

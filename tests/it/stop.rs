@@ -112,6 +112,33 @@ fn a_process_that_does_not_have_the_lock_open_is_left_alone() {
 }
 
 #[test]
+fn a_run_whose_lock_was_taken_away_is_not_run_twice_and_can_be_stopped() {
+    let env = TestEnv::new();
+    let graph = r#"nodes: [{id: f, type: command, command: "exit 1"}, {id: x, prompt: "@sh touch begun; [ -e again ] || sleep 371.07"}]"#;
+    env.write("g.yaml", graph);
+    let running = env.start(&["run", "g.yaml", "--continue-on-fail"]);
+    env.until("the node runs", || env.path("begun").exists() && env.events_of("node_failed").len() == 1);
+    let (lock, before) = (env.run_dir().join("resume.lock"), env.feed_lines());
+    fs::remove_file(&lock).unwrap();
+    for _ in 0..2 {
+        let told = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
+        assert!(
+            told.stderr.contains(&format!("another process is running this run (pid {})", running.pid())),
+            "{}",
+            told.stderr
+        );
+        assert!(env.omg(&["runs", "list"]).stdout.contains("RUNNING"));
+    }
+    assert_eq!((env.feed_lines(), lock.exists()), (before, false));
+    assert!(env.omg(&["stop", "latest"]).exits(0).stdout.contains("has ended: FAIL"));
+    running.wait().exits(143);
+    env.assert_none_left("371.07");
+    env.write("again", "");
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
+    assert_eq!(env.events_of("run_started").len(), 2);
+}
+
+#[test]
 fn a_run_that_lost_its_process_is_not_running() {
     let env = TestEnv::new();
     start(&env, "a", "371.05").kill();
