@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::{Console, Failure};
+use super::{Console, Failure, execute};
 use crate::process::env::RUN;
 use crate::process::other;
 use crate::record::lock::{self, Probe};
@@ -125,7 +125,9 @@ fn ask(target: &Target) -> Asked {
         (Probe::Held, None) => return Asked::Not("its lock does not name its process".to_owned()),
         (Probe::Held, Some(pid)) => pid,
     };
-    match other::ask_to_stop(pid, &lock::held_file(&target.dir)) {
+    // A second signal would kill the engine in the middle of its end: whoever comes later waits with the first.
+    let is_first = || lock::is_first_to_stop(&target.dir, &execute::mark());
+    match other::ask_to_stop(pid, &lock::held_file(&target.dir), is_first) {
         Ok(()) => Asked::Told,
         // It has ended by itself in this moment.
         Err(_) if lock::probe(&target.dir) == Probe::Free => Asked::Gone,

@@ -40,15 +40,15 @@ pub fn is_above(pid: u32) -> bool {
     chain.take(STEPS_MAX).any(|at| at.as_raw_pid().unsigned_abs() == pid)
 }
 
-/// Sends `pid` a TERM, provided that it has `file` open.
+/// Sends `pid` a TERM, provided that it has `file` open and that `is_wanted`, which is asked last, says so.
 ///
 /// # Errors
 /// When it does not, is gone, or is another user's.
-pub fn ask_to_stop(pid: u32, file: &Path) -> Result<(), AskError> {
+pub fn ask_to_stop(pid: u32, file: &Path, is_wanted: impl FnOnce() -> bool) -> Result<(), AskError> {
     let failed = |source: io::Error| AskError::Io { pid, source };
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let target = raw.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-    terminate(target, file)
+    terminate(target, file, is_wanted)
         .map_err(failed)?
         .then_some(())
         .ok_or(AskError::NotIts { pid, path: file.to_owned() })
@@ -56,7 +56,7 @@ pub fn ask_to_stop(pid: u32, file: &Path) -> Result<(), AskError> {
 
 /// Takes hold of the process before it looks, so that what it looked at is what it signals.
 #[cfg(target_os = "linux")]
-fn terminate(pid: Pid, file: &Path) -> io::Result<bool> {
+fn terminate(pid: Pid, file: &Path, is_wanted: impl FnOnce() -> bool) -> io::Result<bool> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Some(handle),
@@ -66,6 +66,9 @@ fn terminate(pid: Pid, file: &Path) -> io::Result<bool> {
     if !has_open(pid, file)? {
         return Ok(false);
     }
+    if !is_wanted() {
+        return Ok(true);
+    }
     match handle {
         Some(handle) => pidfd_send_signal(&handle, Signal::TERM)?,
         None => rustix::process::kill_process(pid, Signal::TERM)?,
@@ -74,8 +77,10 @@ fn terminate(pid: Pid, file: &Path) -> io::Result<bool> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn terminate(pid: Pid, _: &Path) -> io::Result<bool> {
-    rustix::process::kill_process(pid, Signal::TERM)?;
+fn terminate(pid: Pid, _: &Path, is_wanted: impl FnOnce() -> bool) -> io::Result<bool> {
+    if is_wanted() {
+        rustix::process::kill_process(pid, Signal::TERM)?;
+    }
     Ok(true)
 }
 
@@ -105,7 +110,7 @@ mod tests {
     fn a_process_without_the_file_is_left_alone() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(!has_open(rustix::process::getppid().unwrap(), file.path()).unwrap());
-        assert!(matches!(ask_to_stop(0x7fff_fffe, file.path()), Err(AskError::Io { .. })));
+        assert!(matches!(ask_to_stop(0x7fff_fffe, file.path(), || true), Err(AskError::Io { .. })));
         assert!(has_open(getpid(), file.path()).unwrap());
     }
 }

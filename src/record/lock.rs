@@ -19,7 +19,9 @@ use crate::record::{RunDir, private};
 
 /// The first line of a lock file of this format. A contract with readers outside this program.
 const MARKER: &str = "oh-my-graph-lock 1";
-/// A marker line and a process id are far shorter.
+/// Begins the line of somebody who wants the leg to end.
+const STOP: &str = "stop ";
+/// A marker line, a process id and the first line of a stop are shorter.
 const HEAD_BYTES_MAX: u64 = 128;
 /// A reader's probe holds the lock for an instant; only one that is held longer than this belongs to a leg.
 const PROBES_PASS: Duration = Duration::from_millis(250);
@@ -220,6 +222,25 @@ fn sign(mut file: &File) -> io::Result<()> {
 
 fn holder(file: &mut File) -> Option<u32> {
     signature(&read_head(file).ok()?)
+}
+
+/// Enters in the lock of a live leg that `asker` wants it to end; whether nobody did before. The next leg begins with a
+/// lock that says nothing of it. A lock that cannot be written to keeps nobody from asking.
+pub fn is_first_to_stop(run: &RunDir, asker: &str) -> bool {
+    let enter = || -> io::Result<Option<String>> {
+        let mut file = private::open_existing_to_append(&run.lock())?;
+        if let Some(before) = first_to_stop(&read_head(&mut file)?) {
+            return Ok(Some(before));
+        }
+        file.write_all(format!("{STOP}{asker}\n").as_bytes())?;
+        // Of two at once the one whose line is above the other's was first.
+        Ok(first_to_stop(&read_head(&mut file)?))
+    };
+    enter().ok().flatten().is_none_or(|first| first == asker)
+}
+
+fn first_to_stop(head: &str) -> Option<String> {
+    head.lines().find_map(|line| line.strip_prefix(STOP)).map(str::to_owned)
 }
 
 fn signature(head: &str) -> Option<u32> {

@@ -89,6 +89,11 @@ pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
     open_or_create(path, OpenOptions::new().read(true).append(true))
 }
 
+/// Opens the regular file `path` to read and append; it must be there.
+pub(crate) fn open_existing_to_append(path: &Path) -> io::Result<File> {
+    regular(OpenOptions::new().read(true).append(true).custom_flags(unfollowed()).open(path)?)
+}
+
 /// Opens the regular file `path` to read and overwrite, creating it when missing; a link or a pipe is refused.
 pub(crate) fn open_to_rewrite(path: &Path) -> io::Result<File> {
     open_or_create(path, OpenOptions::new().read(true).write(true))

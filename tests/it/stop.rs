@@ -58,6 +58,39 @@ fn one_run_is_ended_as_by_a_signal_and_waited_for() {
 }
 
 #[test]
+fn stops_that_come_together_end_the_run_once_and_in_order() {
+    let env = TestEnv::new();
+    let slow = "trap 'touch heard; sleep 371.08' TERM; touch begun; while :; do sleep 0.02; done";
+    env.write("g.yaml", format!("nodes: [{{id: x, type: command, command: \"{slow}\"}}]"));
+    for late in [false, true] {
+        for name in ["begun", "heard"] {
+            fs::remove_file(env.path(name)).ok();
+        }
+        let running = env.start(&["run", "g.yaml"]);
+        env.until("the node runs", || env.path("begun").exists());
+        let mut stops = vec![env.start(&["stop", "latest"])];
+        if late {
+            env.until("the node has been told", || env.path("heard").exists());
+        }
+        stops.push(env.start(&["stop", "latest"]));
+        for stop in stops {
+            assert_eq!(stop.wait().exits(0).stdout, format!("run {} has ended: FAIL\n", id(&env)));
+        }
+        running.wait().exits(143);
+        assert_eq!(env.record("x")["cause"], "interrupted");
+        assert_eq!(env.events().pop().unwrap()["event"], "run_finished");
+        // What was asked of one leg is not asked of the next.
+        fs::remove_file(env.path("begun")).unwrap();
+        let running = env.start(&["resume", "latest", "--retry-failed"]);
+        env.until("the node runs again", || env.path("begun").exists());
+        env.omg(&["stop", "latest"]).exits(0);
+        running.wait().exits(143);
+        fs::remove_dir_all(env.run_dir()).unwrap();
+    }
+    env.assert_none_left("371.08");
+}
+
+#[test]
 fn all_live_runs_are_ended_and_no_other() {
     let env = TestEnv::new();
     env.run_graph(r#"nodes: [{id: x, prompt: "@say PASS"}]"#, &[]).exits(0);
