@@ -3,6 +3,7 @@
 use clap::Args as ClapArgs;
 
 use crate::cli::{Console, Failure};
+use crate::process::signals::Stop;
 use crate::record::status::Status;
 use crate::view::history::lookup::find_run;
 use crate::view::history::watch::{Ended, Options, Watch};
@@ -18,7 +19,9 @@ pub(super) struct Args {
     /// Go on when the run has ended, until it is interrupted.
     #[arg(long)]
     follow: bool,
-    /// Exit by how the run ended: 0 passed, 1 failed or interrupted, 2 paused.
+    /// Exit by how the run ended: 0 passed, 1 failed, interrupted or not to be told, 2 paused.
+    ///
+    /// A signal to this command, while the run goes on, exits with its own code: 130 for Ctrl-C, 143 for TERM.
     #[arg(long)]
     exit_status: bool,
     /// Print the lines of the run's event stream as they are.
@@ -33,7 +36,13 @@ pub(super) fn run(args: &Args, console: &mut Console<'_>) -> Result<u8, Failure>
     let watch = Watch { id: &id, dir: &dir, probe: console.probe, options, look: console.out_look };
     match watch.run(console.out, console.err, &console.stop)? {
         Ended::Finished(Some(status)) if args.exit_status => Ok(Status::exit_code(status)),
-        Ended::Finished(_) | Ended::Interrupted => Ok(0),
+        // Whatever waits for the run to pass must not go on as if it had.
+        Ended::Finished(None) if args.exit_status => {
+            Err(Failure::new(format!("run {id} has ended, and how cannot be told"))
+                .hinted(format!("omg show {id}")))
+        }
+        Ended::Interrupted(signal) if args.exit_status => Ok(signal.unwrap_or(Stop::Interrupt).exit_code()),
+        Ended::Finished(_) | Ended::Interrupted(_) => Ok(0),
     }
 }
 

@@ -413,6 +413,18 @@ fn watch_prints_a_finished_run_and_ends() {
 }
 
 #[test]
+fn watch_exits_as_a_failure_when_nobody_can_tell_how_the_run_ended() {
+    let env = TestEnv::new();
+    env.run_graph("nodes: [{id: a, prompt: '@say x'}]", &[]).exits(0);
+    for state in ["{", r#"{"schema": 99}"#] {
+        std::fs::write(env.run_dir().join("state.json"), state).unwrap();
+        let ran = env.omg(&["watch", "latest", "--exit-status"]).exits(1);
+        says(&ran.stderr, &["has ended, and how cannot be told", "omg show"]);
+        env.omg(&["watch", "latest"]).exits(0);
+    }
+}
+
+#[test]
 fn watch_follows_a_live_run_to_its_end() {
     let env = TestEnv::new();
     let go = env.path("go");
@@ -432,21 +444,29 @@ fn watch_follows_a_live_run_to_its_end() {
 }
 
 #[test]
-fn watch_of_an_interrupted_person_ends_with_0() {
+fn watch_of_an_interrupted_person_ends_with_0_unless_the_runs_code_was_asked_for() {
+    use rustix::process::Signal;
     let env = TestEnv::new();
     env.write("g.yaml", "nodes: [{id: a, prompt: '@sleep 50'}]");
     let run = env.start(&["run", "g.yaml"]);
     env.until("the node runs", || !env.runs().is_empty() && !env.spawns().is_empty());
-    let watch = env.start(&["watch", "latest"]);
-    // It prints before it listens for long; a signal that comes earlier would kill it.
-    let caught = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", watch.pid())).unwrap();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
-        u64::from_str_radix(&mask, 16).unwrap() & 0b10 != 0
-    };
-    env.until("watch listens", caught);
-    watch.signal(rustix::process::Signal::INT);
-    watch.wait().exits(0);
+    for (words, signal, code) in [
+        (&["watch", "latest"][..], Signal::INT, 0),
+        (&["watch", "latest", "--exit-status"], Signal::INT, 130),
+        (&["watch", "latest", "--exit-status", "--follow"], Signal::TERM, 143),
+    ] {
+        let watch = env.start(words);
+        // It prints before it listens for long; a signal that comes earlier would kill it.
+        let caught = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", watch.pid())).unwrap();
+            let mask =
+                status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+            u64::from_str_radix(&mask, 16).unwrap() & 0b10 != 0
+        };
+        env.until("watch listens", caught);
+        watch.signal(signal);
+        watch.wait().exits(code);
+    }
     run.signal(rustix::process::Signal::INT);
     run.wait().exits(130);
     contract::check_run_dir(&env.run_dir());

@@ -36,8 +36,8 @@ pub struct Options {
 pub enum Ended {
     /// The run did, and this is how it stands.
     Finished(Option<Status>),
-    /// The person had seen enough.
-    Interrupted,
+    /// The person had seen enough, and this is how they said so.
+    Interrupted(Option<Stop>),
 }
 
 /// Why watching broke off.
@@ -110,7 +110,8 @@ impl Watch<'_> {
             }
             match stop.recv_timeout(POLL) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(Ended::Interrupted),
+                Ok(signal) => return Ok(Ended::Interrupted(Some(signal))),
+                Err(RecvTimeoutError::Disconnected) => return Ok(Ended::Interrupted(None)),
             }
         }
     }
@@ -293,7 +294,7 @@ mod tests {
         for (probe, follow) in [(held as Prober, false), (free, true)] {
             send.send(Stop::Interrupt).expect("there is room");
             let seen = watch(&dir, probe, Options { follow, json: false }, &stop);
-            assert!(matches!(seen.ended, Ok(Ended::Interrupted)), "{:?}", seen.ended);
+            assert!(matches!(seen.ended, Ok(Ended::Interrupted(_))), "{:?}", seen.ended);
             assert!(seen.out.ends_with("■ run finished: passed\n"), "{}", seen.out);
         }
     }
