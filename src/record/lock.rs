@@ -103,7 +103,7 @@ pub fn hold(run: &RunDir) -> Result<LegLock, LockError> {
     let path = run.lock();
     let failed = |source| LockError::Io { path: path.clone(), source };
     // Before the file is made that may be missing: one that is there and free would say that nobody lives.
-    if feed_is_held(run) {
+    if feed_stays_held(run) {
         return Err(LockError::Held { pid: signer(run), path });
     }
     let mut file = private::open_to_rewrite(&path).map_err(failed)?;
@@ -161,6 +161,13 @@ fn feed_is_held(run: &RunDir) -> bool {
     feed.is_ok_and(|feed| is_on_local_disk(&feed) && probe_marked(&feed) == Probe::Held)
 }
 
+/// The same for longer than a child that was just being started when its engine died still holds a copy.
+fn feed_stays_held(run: &RunDir) -> bool {
+    let Ok(feed) = private::open_to_read(&run.feed()) else { return false };
+    let locked = patiently(|| fs4::FileExt::try_lock_shared(&feed));
+    is_on_local_disk(&feed) && matches!(locked, Err(TryLockError::WouldBlock))
+}
+
 /// The file that a live leg of `run` has open for certain.
 pub fn held_file(run: &RunDir) -> PathBuf {
     if run.lock().exists() { run.lock() } else { run.feed() }
@@ -200,9 +207,13 @@ fn probe_marked(file: &File) -> Probe {
 }
 
 fn lock_patiently(file: &File) -> Result<(), TryLockError> {
+    patiently(|| fs4::FileExt::try_lock(file))
+}
+
+fn patiently(try_lock: impl Fn() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
     let patience_ends = Instant::now() + PROBES_PASS;
     loop {
-        match fs4::FileExt::try_lock(file) {
+        match try_lock() {
             Err(TryLockError::WouldBlock) if Instant::now() < patience_ends => {
                 std::thread::sleep(BETWEEN_TRIES);
             }
