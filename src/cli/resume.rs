@@ -166,7 +166,7 @@ impl Orphans {
 /// The snapshot is what runs, whatever the file says by now.
 fn warn_of_change(snapshot: &Snapshot, context: &mut Context) {
     let path = Path::new(&snapshot.cwd).join(&snapshot.graph_source_path);
-    let Ok(source) = Source::read(&path) else { return };
+    let Some(source) = Source::read_again(&path) else { return };
     if !snapshot.graph_sha256.is_empty() && source.sha256 != snapshot.graph_sha256 {
         let path = path.display();
         writeln!(

@@ -85,6 +85,13 @@ impl Source {
         Ok(Self { origin, ..Self::from_bytes(path, bytes)? })
     }
 
+    /// Reads `path` once more, if it is a file that can be: what a pipe or `/dev/stdin` gave once it does not give again,
+    /// and to open one may wait for ever.
+    pub fn read_again(path: &Path) -> Option<Self> {
+        let is_file = !is_handle(path) && path.metadata().is_ok_and(|about| about.is_file());
+        is_file.then(|| Self::read(path).ok())?
+    }
+
     /// Takes the bytes of a file that was read already.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, LoadError> {
         let path = path.to_owned();

@@ -1,9 +1,12 @@
 //! A run that was left in any way is picked up where it stood (cases D4 to D6, FACTS 1.12 and 7.9).
 
+use std::fs::{self, File};
+use std::process::Stdio;
+
 use rustix::process::Signal;
 
 use crate::contract;
-use crate::env::TestEnv;
+use crate::env::{Running, TestEnv};
 
 fn retry(env: &TestEnv) -> crate::env::Ran {
     env.omg(&["resume", "latest", "--retry-failed"])
@@ -30,6 +33,41 @@ nodes:
     let ran = retry(&env).exits(0);
     assert!(ran.stdout.contains("nothing to run again"), "{}", ran.stdout);
     assert_eq!(env.events_of("run_started").len(), 2);
+}
+
+#[test]
+fn a_run_that_was_started_from_a_pipe_goes_on_without_asking_the_pipe_again() {
+    let mut env = TestEnv::new();
+    env.set("OMG", env!("CARGO_BIN_EXE_omg"));
+    env.write("g.yaml", "nodes: [{id: g, type: gate}, {id: a, prompt: '@say A', depends_on: [g]}]");
+    env.write("other.yaml", "something else");
+    env.program("mkfifo").arg("fifo").status().unwrap();
+    for start in [
+        "cat g.yaml | $OMG run /dev/stdin",
+        "cat g.yaml > fifo & $OMG run fifo",
+        "$OMG run /dev/fd/0 < g.yaml",
+    ] {
+        // A standard input that never ends, one that says something else, none.
+        let (silent, _kept_open) = rustix::pipe::pipe().unwrap();
+        let other = File::open(env.path("other.yaml")).unwrap();
+        for input in [Stdio::from(silent), Stdio::from(other), Stdio::null()] {
+            assert_eq!(env.shell(start).stdout(Stdio::null()).status().unwrap().code(), Some(2));
+            let mut resume = env.command(&["resume", "latest", "--approve", "g"]);
+            let ran = Running::of(resume.stdin(input)).wait().exits(0);
+            assert!(!ran.stderr.contains("has changed"), "{start}: {}", ran.stderr);
+            assert_eq!(env.artifact("a").unwrap(), b"A");
+            fs::remove_dir_all(env.run_dir()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_changed_file_is_warned_of() {
+    let env = TestEnv::new();
+    env.run_graph("nodes: [{id: g, type: gate}]", &[]).exits(2);
+    env.write("g.yaml", "nodes: [{id: h, type: gate}]");
+    let ran = env.omg(&["resume", "latest", "--approve", "g"]).exits(0);
+    assert!(ran.stderr.contains("g.yaml has changed since"), "{}", ran.stderr);
 }
 
 #[test]
