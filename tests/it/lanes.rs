@@ -135,6 +135,42 @@ fn g2_an_ignored_file_is_kept_under_a_ref_and_comes_back() {
 }
 
 #[test]
+fn g2_what_git_does_not_look_after_comes_back_byte_for_byte() {
+    let env = repository();
+    env.write(
+        ".gitattributes",
+        "* text=auto eol=lf\n*.env filter=strip\n.env filter=strip\n*.u16 working-tree-encoding=UTF-16\n",
+    );
+    git(&env.work(), &["config", "filter.strip.clean", "sed s/secret/x/"]);
+    git(&env.work(), &["config", "filter.strip.smudge", "sed s/secret/y/"]);
+    git(&env.work(), &["add", ".gitattributes"]);
+    git(&env.work(), &["commit", "-q", "-m", "attributes"]);
+    let odd = "deps/ a\"b\\\\c\\té\\nx.log";
+    let script = format!(
+        "mkdir deps; printf 'a\\r\\nsecret\\r\\n' | tee .env deps/odd.u16 x.log > 'hidden.log'; printf 'odd\\r\\n' > \"$(printf '{odd}')\"\n\
+         printf '#!/bin/sh\\r\\n' > deps/run; chmod +x deps/run; ln -s ../.env deps/link; ln -s nowhere deps/dangling\n\
+         git update-index --assume-unchanged tracked; printf 'mine\\r\\n' > tracked"
+    );
+    run_in_lane(&env, &script).exits(0);
+    assert!(!lane(&env, "lane").exists());
+    let restored = env.omg(&["salvage", "latest", "--restore", "back"]).exits(0);
+    let place = env.work().join(restored.stdout.trim());
+    for (file, wanted) in [
+        (".env", "a\r\nsecret\r\n"),
+        ("x.log", "a\r\nsecret\r\n"),
+        ("deps/odd.u16", "a\r\nsecret\r\n"),
+        ("tracked", "mine\r\n"),
+        ("deps/run", "#!/bin/sh\r\n"),
+        ("deps/link", "a\r\nsecret\r\n"),
+        ("deps/ a\"b\\c\té\nx.log", "odd\r\n"),
+    ] {
+        assert_eq!(fs::read_to_string(place.join(file)).unwrap(), wanted, "{file}");
+    }
+    assert_eq!(fs::metadata(place.join("deps/run")).unwrap().permissions().mode() & 0o100, 0o100);
+    assert_eq!(fs::read_link(place.join("deps/dangling")).unwrap(), Path::new("nowhere"));
+}
+
+#[test]
 fn g2_ignored_files_above_the_bound_keep_the_directory() {
     let env = repository();
     let ran = run_in_lane(&env, "truncate -s 70M big.log").exits(0);

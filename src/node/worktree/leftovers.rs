@@ -1,7 +1,7 @@
 //! Files of a lane that git does not look after: ignored ones, and tracked ones that git was told not to look at.
 //!
 //! What a set-up made and nobody touched since is no work: installed dependencies and copied settings are neither kept
-//! nor in the way. Everything else becomes a commit on top of the lane's own, up to a bound.
+//! nor in the way. Everything else becomes a commit on top of the lane's own, byte for byte, up to a bound.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::node::worktree::git::{CHECKOUT, Call, Git, GitError, paths};
 use crate::node::worktree::keep::commit_tree;
 use crate::node::worktree::lanes::{Lane, LaneError};
+use crate::node::worktree::raw;
 use crate::text::lossy::lossy;
 
 /// What was there when the lane was set up; that it exists says that the lane was.
@@ -153,11 +154,11 @@ fn write(git: &Git, lane: &Lane, files: &[PathBuf], message: &str) -> Result<Lef
     };
     let head = git.commit(&lane.path, "HEAD")?;
     git.run(call(&["read-tree", head.as_deref().unwrap_or("--empty")]))?;
-    let list: Vec<u8> = files.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\0"].concat()).collect();
-    let add = call(&["update-index", "--add", "--replace", "-z", "--stdin"]).reading(list);
-    if let Err(error) = git.run(add) {
-        return Ok(Leftovers::Stay(format!("its ignored files cannot be read: {error}")));
-    }
+    let entries = match raw::entries(git, &lane.path, files) {
+        Ok(entries) => entries,
+        Err(error) => return Ok(Leftovers::Stay(format!("its ignored files cannot be read: {error}"))),
+    };
+    git.run(call(&["update-index", "--add", "--replace", "-z", "--index-info"]).reading(entries))?;
     let tree = lossy(git.run(call(&["write-tree"]))?).trim().to_owned();
     fs::remove_file(&index).ok();
     if git.line(&lane.path, ["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]).is_ok_and(|at| at == tree) {

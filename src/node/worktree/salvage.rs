@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::node::worktree::git::{CHECKOUT, Call, Git, GitError, paths};
+use crate::node::worktree::raw::{self, Blob, RawError};
 use crate::text::lossy::lossy;
 
 /// Why something could not be given back.
@@ -31,6 +32,15 @@ pub enum SalvageError {
         /// The system's word.
         source: io::Error,
     },
+}
+
+impl From<RawError> for SalvageError {
+    fn from(error: RawError) -> Self {
+        match error {
+            RawError::Git(error) => SalvageError::Git(error),
+            RawError::System { path, source } => SalvageError::Write { path, source },
+        }
+    }
 }
 
 /// What a thing is that was kept.
@@ -245,7 +255,7 @@ impl Salvage<'_> {
     }
 
     /// Blobs that are in `to` and not in `from`, by path.
-    fn added(&self, from: &str, to: &str) -> Result<Vec<(PathBuf, String)>, GitError> {
+    fn added(&self, from: &str, to: &str) -> Result<Vec<Blob>, GitError> {
         let words =
             ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=AMT", from, to];
         let bytes = self.git.run(Call::new(self.base, words))?;
@@ -256,8 +266,9 @@ impl Salvage<'_> {
             let mut words = about.split(' ');
             let (mode, blob) = (words.nth(1), words.nth(1));
             // A submodule's commit is not in this repository.
-            if let (Some(_), Some(blob)) = (mode.filter(|mode| *mode != "160000"), blob) {
-                added.push((OsStr::from_bytes(path).into(), blob.to_owned()));
+            if let (Some(mode), Some(sha)) = (mode.filter(|mode| *mode != "160000"), blob) {
+                let (mode, sha) = (mode.to_owned(), sha.to_owned());
+                added.push(Blob { path: OsStr::from_bytes(path).into(), mode, sha });
             }
         }
         Ok(added)
@@ -268,7 +279,7 @@ impl Salvage<'_> {
         if added.is_empty() {
             return Ok(Vec::new());
         }
-        let input: String = added.iter().map(|(_, blob)| format!("{blob}\n")).collect();
+        let input: String = added.iter().map(|blob| format!("{}\n", blob.sha)).collect();
         let call =
             Call::new(self.base, ["cat-file", "--batch-check=%(objectsize)"]).reading(input.into_bytes());
         Ok(lossy(self.git.run(call)?).lines().map(|size| size.parse().unwrap_or(0)).collect())
@@ -291,7 +302,12 @@ impl Salvage<'_> {
                 self.copy(Path::new(&item.name), &place)?;
             } else {
                 for (from, to) in self.spans(item)? {
-                    self.check_out(&from, &to, &place)?;
+                    match item.kind {
+                        Kind::Files | Kind::Staged => {
+                            raw::write(self.git, self.base, &self.added(&from, &to)?, &place)?;
+                        }
+                        _ => self.check_out(&from, &to, &place)?,
+                    }
                 }
             }
             places.push(place);
@@ -330,7 +346,7 @@ impl Salvage<'_> {
         };
         self.git.run(call(&["read-tree", to]))?;
         let list: Vec<u8> =
-            files.iter().flat_map(|(file, _)| [file.as_os_str().as_bytes(), b"\0"].concat()).collect();
+            files.iter().flat_map(|blob| [blob.path.as_os_str().as_bytes(), b"\0"].concat()).collect();
         self.git.run(call(&["checkout-index", "-z", "--stdin", "--force"]).reading(list))?;
         Ok(())
     }
