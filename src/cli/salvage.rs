@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::{Failure, execute};
 use crate::node::worktree::Git;
-use crate::node::worktree::salvage::{Item, Kind, Salvage, SalvageError};
+use crate::node::worktree::salvage::{Failed, Item, Kind, Restored, Salvage, SalvageError};
 use crate::process::Launcher;
 use crate::record::Snapshot;
 use crate::text::sanitize::one_line;
@@ -28,6 +28,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     worktree: Vec<String>,
     /// Writes the files that each adds or changes below this directory, which must be empty or new.
+    ///
+    /// What cannot be restored is named and does not keep the rest; the exit code is 1 then.
     #[arg(long, value_name = "DIR")]
     restore: Option<PathBuf>,
     /// Makes a branch PREFIX/WORKTREE/… of each that is a commit.
@@ -45,6 +47,8 @@ struct Document<'a> {
     repository: &'a Path,
     kept: &'a [Item],
     restored: &'a [PathBuf],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    failed: &'a [Failed],
     branches: &'a [String],
 }
 
@@ -72,14 +76,15 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
         Some(target) => salvage.restore(&kept, target).map_err(|error| {
             Failure::new(format!("run {run}: {error}")).hinted("give a directory that is empty or new")
         })?,
-        None => Vec::new(),
+        None => Restored::default(),
     };
     let document = Document {
         schema: 1,
         run_id: name,
         repository: &base,
         kept: &kept,
-        restored: &restored,
+        restored: &restored.places,
+        failed: &restored.failed,
         branches: &branches,
     };
     print(args, &document, context)
@@ -96,7 +101,11 @@ fn print(args: &Args, document: &Document<'_>, context: &mut Context) -> Result<
     };
     write!(context.out, "{text}")?;
     context.out.flush()?;
-    Ok(0)
+    for Failed { lane, name, why } in document.failed {
+        let line = format!("worktree \"{lane}\": {name} is not restored, or not wholly: {why}");
+        writeln!(context.err, "{}", one_line(&line)).ok();
+    }
+    Ok(u8::from(!document.failed.is_empty()))
 }
 
 fn table(kept: &[Item]) -> Table {

@@ -238,7 +238,7 @@ fn uncommitted_work_and_work_in_progress_keep_the_directory() {
     ] {
         let env = repository();
         let ran = run_in_lane(&env, script).exits(0);
-        noted(&ran, &["kept at", why, "git worktree remove --force"]);
+        noted(&ran, &["kept at", why, &format!("git -C {} worktree remove --force", env.work().display())]);
         assert!(lane(&env, "lane").join("tracked").exists(), "{script}");
     }
 }
@@ -267,6 +267,82 @@ fn a_repository_inside_the_lane_keeps_the_directory() {
     let env = repository();
     let ran = run_in_lane(&env, "git init -q deps; echo z > deps/z").exits(0);
     noted(&ran, &["kept at", "repository of its own"]);
+}
+
+/// Runs each script in a lane of its own.
+fn run_in_lanes(env: &TestEnv, lanes: &[(&str, &str)]) -> Ran {
+    let node = |(name, script): &(&str, &str)| {
+        format!("  - id: {name}\n    type: command\n    worktree: {name}\n    command: |\n      {script}\n")
+    };
+    env.run_graph(&format!("nodes:\n{}", lanes.iter().map(node).collect::<String>()), &[]).exits(0)
+}
+
+#[test]
+fn whatever_state_a_lane_is_in_salvage_gives_its_files_back() {
+    let env = repository();
+    let ran = run_in_lanes(
+        &env,
+        &[
+            ("unborn", "git checkout -q --orphan new; git rm -rfq .; echo z>z; echo s>s; git add s"),
+            ("broken", "rm .git; echo z>z; mkdir d; echo i>d/i.log"),
+            (
+                "own",
+                "rm .git; git init -q .; echo z>z; git add z; git -c user.name=a -c user.email=a@b commit -qm z",
+            ),
+            (
+                "inner",
+                "git init -q deps; echo z>deps/z; git -C deps add z; git -C deps -c user.name=a -c user.email=a@b commit -qm z; rm deps/z",
+            ),
+            ("hidden", "git update-index --assume-unchanged tracked; echo z>tracked; echo u>u"),
+            ("whole", "echo z>z"),
+        ],
+    );
+    let listed = env.omg(&["salvage", "latest"]).exits(0).stdout;
+    assert!(!listed.lines().any(|line| line.split_whitespace().nth(2) == Some("0")), "{listed}");
+    env.omg(&["salvage", "latest", "--restore", "back"]).exits(0);
+    for (file, wanted) in [
+        ("unborn/directory/z", "z\n"),
+        ("unborn/directory/s", "s\n"),
+        ("broken/directory/z", "z\n"),
+        ("broken/directory/d/i.log", "i\n"),
+        ("broken/directory/tracked", "first\n"),
+        ("own/directory/z", "z\n"),
+        ("hidden/directory/tracked", "z\n"),
+        ("whole/directory/z", "z\n"),
+    ] {
+        assert_eq!(env.read(&format!("back/{file}")), wanted, "{file}: {listed}");
+    }
+    for repository in ["inner/directory/deps", "own/directory"] {
+        assert_eq!(git(&env.path(&format!("back/{repository}")), &["show", "HEAD:z"]), "z");
+    }
+    // What the notes say to type works, and leaves nothing.
+    for note in ran.stderr.lines().filter(|line| line.starts_with("note: worktree")) {
+        let Some((_, rest)) = note.split_once("; look: ") else { continue };
+        let (look, drop) = rest.split_once("; drop it: ").unwrap();
+        for line in [look, drop] {
+            let line = format!("cd / && set -e; {line}");
+            assert!(env.shell(&line).stdout(Stdio::null()).status().unwrap().success(), "{note}");
+        }
+    }
+    assert_eq!(lines(&git(&env.work(), &["worktree", "list"])).len(), 1);
+}
+
+#[test]
+fn what_cannot_be_given_back_does_not_keep_the_rest() {
+    let env = repository();
+    run_in_lanes(&env, &[("a", "echo z>z; git add z; git commit -q -m z; echo w>w"), ("b", "echo y>y")]);
+    let lost = blob(&env, "z\n");
+    fs::remove_file(env.work().join(".git/objects").join(&lost[..2]).join(&lost[2..])).unwrap();
+    let ran = env.omg(&["salvage", "latest", "--restore", "back"]).exits(1);
+    assert!(
+        ran.stderr.contains("worktree \"a\": omg/") && ran.stderr.contains("is not restored"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        (env.read("back/a/directory/w"), env.read("back/b/directory/y")),
+        ("w\n".into(), "y\n".into())
+    );
 }
 
 #[test]

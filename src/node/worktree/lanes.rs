@@ -117,6 +117,12 @@ impl GitLanes {
         notes
     }
 
+    /// Makes reachable what the lanes hold that an earlier leg left, and takes none away; returns what could not be, a
+    /// line each. For a run that nothing runs of.
+    pub fn keep(&self) -> Vec<String> {
+        tidy::keep(self, &self.left_over(&[]))
+    }
+
     /// Lanes of a leg that died, which no node of this one asked for.
     fn left_over(&self, entered: &[Lane]) -> Vec<Lane> {
         let mut names: Vec<String> = fs::read_dir(&self.root)

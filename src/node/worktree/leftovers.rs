@@ -112,13 +112,13 @@ pub(super) fn commit(
 fn unwatched(git: &Git, lane: &Lane) -> Result<Vec<PathBuf>, GitError> {
     let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
     let mut files = paths(&git.run(Call::new(&lane.path, ignored).within(CHECKOUT))?);
-    files.extend(hidden(git, lane)?);
+    files.extend(hidden(git, &lane.path)?);
     Ok(files)
 }
 
 /// Tracked files with flags that hide changes: assume-unchanged in small letters, skip-worktree as S.
-pub(super) fn hidden(git: &Git, lane: &Lane) -> Result<Vec<PathBuf>, GitError> {
-    let listed = git.run(Call::new(&lane.path, ["ls-files", "-v", "-z"]))?;
+pub(super) fn hidden(git: &Git, path: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let listed = git.run(Call::new(path, ["ls-files", "-v", "-z"]))?;
     let hidden = listed
         .split(|byte| *byte == 0)
         .filter(|entry| entry.len() > 2 && (entry[0].is_ascii_lowercase() || entry[0] == b'S'));

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::node::worktree::git::{CHECKOUT, Call, Git, GitError, paths};
+use crate::node::worktree::leftovers;
 use crate::node::worktree::raw::{self, Blob, RawError};
 use crate::text::lossy::lossy;
 
@@ -119,6 +120,32 @@ impl Item {
     }
 }
 
+/// What was given back.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// A directory for each thing.
+    pub places: Vec<PathBuf>,
+    /// The things that are not there, or not wholly.
+    pub failed: Vec<Failed>,
+}
+
+/// A thing that could not be given back wholly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failed {
+    /// The lane.
+    pub lane: String,
+    /// The ref, the branch or the path.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What a directory holds that no commit does.
+struct Held {
+    files: Vec<PathBuf>,
+    is_worktree: bool,
+}
+
 /// What was kept of one run.
 #[derive(Debug)]
 pub struct Salvage<'a> {
@@ -138,7 +165,7 @@ impl Salvage<'_> {
     /// # Errors
     /// When git cannot be asked.
     pub fn list(&self) -> Result<Vec<Item>, GitError> {
-        let mut items = self.directories()?;
+        let mut items = self.directories();
         if let Err(GitError::Refused { .. }) = self.git.line(self.base, ["rev-parse", "--git-dir"]) {
             return Ok(items);
         }
@@ -192,40 +219,71 @@ impl Salvage<'_> {
         Ok(Some(item))
     }
 
-    fn directories(&self) -> Result<Vec<Item>, GitError> {
+    fn directories(&self) -> Vec<Item> {
         let mut items = Vec::new();
         for entry in fs::read_dir(self.lanes).into_iter().flatten().flatten() {
             let path = entry.path();
-            let sizes: Vec<u64> = match self.changed(&path) {
-                Ok(files) => files
-                    .iter()
-                    .filter_map(|file| path.join(file).symlink_metadata().ok())
-                    .map(|it| it.len())
-                    .collect(),
-                // What git cannot read is still there.
-                Err(GitError::Refused { .. }) => Vec::new(),
-                Err(error) => return Err(error),
+            let (files, about) = match self.held(&path) {
+                Ok(Held { files, is_worktree: true }) => (files, "a worktree with work in it".to_owned()),
+                Ok(Held { files, .. }) => {
+                    (files, "no worktree any more, with all that lies in it".to_owned())
+                }
+                // It is still there.
+                Err(error) => (Vec::new(), format!("what it holds cannot be told: {error}")),
             };
+            let sizes = files.iter().filter_map(|file| path.join(file).symlink_metadata().ok());
             items.push(Item {
                 lane: entry.file_name().to_string_lossy().into_owned(),
                 kind: Kind::Directory,
                 name: path.display().to_string(),
                 commit: String::new(),
-                about: "a worktree with work in it".to_owned(),
-                files: sizes.len(),
-                bytes: sizes.iter().sum(),
+                about,
+                files: files.len(),
+                bytes: sizes.map(|about| about.len()).sum(),
             });
         }
-        Ok(items)
+        items
     }
 
-    /// Files of a directory that no commit holds.
+    /// Files of a directory that no commit holds; all of them where it is no worktree any more.
+    fn held(&self, top: &Path) -> Result<Held, GitError> {
+        let mut files = Vec::new();
+        let is_worktree = self.is_worktree(top)?;
+        let found = if is_worktree { self.changed(top)? } else { vec![PathBuf::new()] };
+        for path in found {
+            // A directory is a repository of its own: git says no more of it.
+            collect(top, &path, &mut files);
+        }
+        // What git itself has written there is not work.
+        files.retain(|file| is_worktree || file != Path::new(".git"));
+        files.sort();
+        files.dedup();
+        Ok(Held { files, is_worktree })
+    }
+
+    fn is_worktree(&self, path: &Path) -> Result<bool, GitError> {
+        let common = |dir: &Path| self.git.path(dir, ["rev-parse", "--git-common-dir"]);
+        let top = self.git.path(path, ["rev-parse", "--show-toplevel"]);
+        match top.and_then(|top| Ok((top, common(path)?, common(self.base)?))) {
+            // A home that lies in a repository has another top; a repository that was made there has its own notes.
+            Ok((top, its, ours)) => Ok(its == ours && path.canonicalize().is_ok_and(|path| path == top)),
+            Err(GitError::Refused { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn changed(&self, path: &Path) -> Result<Vec<PathBuf>, GitError> {
-        let tracked =
-            Call::new(path, ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "HEAD", "--"]);
-        let mut files = paths(&self.git.run(tracked.within(CHECKOUT))?);
-        files.extend(paths(&self.git.run(Call::new(path, ["ls-files", "-z", "--others"]).within(CHECKOUT))?));
-        files.retain(|file| path.join(file).symlink_metadata().is_ok_and(|about| !about.is_dir()));
+        let since_head = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "HEAD", "--"];
+        let tracked = match self.git.commit(path, "HEAD")? {
+            Some(_) => Call::new(path, since_head),
+            // On a branch without a commit everything is new.
+            None => Call::new(path, ["ls-files", "-z", "--cached"]),
+        };
+        let others = Call::new(path, ["ls-files", "-z", "--others"]);
+        let mut files = leftovers::hidden(self.git, path)?;
+        for call in [tracked, others] {
+            files.extend(paths(&self.git.run(call.within(CHECKOUT))?));
+        }
         Ok(files)
     }
 
@@ -285,49 +343,52 @@ impl Salvage<'_> {
         Ok(lossy(self.git.run(call)?).lines().map(|size| size.parse().unwrap_or(0)).collect())
     }
 
-    /// Writes the files of `items` below `target`, a directory for each; returns these.
+    /// Writes the files of `items` below `target`, a directory for each; returns these, and what came of it where not all
+    /// could be written.
     ///
     /// # Errors
-    /// When `target` holds something, or cannot be written.
-    pub fn restore(&self, items: &[Item], target: &Path) -> Result<Vec<PathBuf>, SalvageError> {
+    /// When `target` holds something.
+    pub fn restore(&self, items: &[Item], target: &Path) -> Result<Restored, SalvageError> {
         if fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(SalvageError::Occupied(target.to_path_buf()));
         }
-        let mut places = Vec::new();
+        let mut restored = Restored::default();
         for item in items {
             let place = target.join(item.lane_or_none()).join(item.short());
-            let failed = |source| SalvageError::Write { path: place.clone(), source };
-            fs::create_dir_all(&place).map_err(failed)?;
-            if item.kind == Kind::Directory {
-                self.copy(Path::new(&item.name), &place)?;
-            } else {
-                for (from, to) in self.spans(item)? {
-                    match item.kind {
-                        Kind::Files | Kind::Staged => {
-                            raw::write(self.git, self.base, &self.added(&from, &to)?, &place)?;
-                        }
-                        _ => self.check_out(&from, &to, &place)?,
-                    }
-                }
+            if let Err(error) = self.restore_one(item, &place) {
+                let (name, why) = (item.name.clone(), error.to_string());
+                restored.failed.push(Failed { lane: item.lane.clone(), name, why });
             }
-            places.push(place);
+            restored.places.push(place);
         }
-        Ok(places)
+        Ok(restored)
     }
 
-    fn copy(&self, from: &Path, to: &Path) -> Result<(), SalvageError> {
-        for file in self.changed(from)? {
-            let (source, place) = (from.join(&file), to.join(&file));
-            let made = place.parent().map_or(Ok(()), fs::create_dir_all);
-            let copied = made.and_then(|()| match fs::read_link(&source) {
-                Ok(link) => std::os::unix::fs::symlink(link, &place),
-                // Reading a pipe would wait for its other end.
-                Err(_) if source.symlink_metadata()?.is_file() => fs::copy(&source, &place).map(drop),
-                Err(_) => Ok(()),
-            });
-            copied.map_err(|source| SalvageError::Write { path: place, source })?;
+    fn restore_one(&self, item: &Item, place: &Path) -> Result<(), SalvageError> {
+        let failed = |source| SalvageError::Write { path: place.to_path_buf(), source };
+        fs::create_dir_all(place).map_err(failed)?;
+        if item.kind == Kind::Directory {
+            return self.copy(Path::new(&item.name), place);
+        }
+        for (from, to) in self.spans(item)? {
+            match item.kind {
+                Kind::Files | Kind::Staged => {
+                    raw::write(self.git, self.base, &self.added(&from, &to)?, place)?;
+                }
+                _ => self.check_out(&from, &to, place)?,
+            }
         }
         Ok(())
+    }
+
+    /// Copies what can be, and returns the first failure.
+    fn copy(&self, from: &Path, to: &Path) -> Result<(), SalvageError> {
+        let copy = |file: PathBuf| {
+            let (source, path) = (from.join(&file), to.join(&file));
+            copy_one(&source, &path).map_err(|source| SalvageError::Write { path, source })
+        };
+        let results: Vec<_> = self.held(from)?.files.into_iter().map(copy).collect();
+        results.into_iter().collect()
     }
 
     fn check_out(&self, from: &str, to: &str, place: &Path) -> Result<(), SalvageError> {
@@ -371,5 +432,28 @@ impl Salvage<'_> {
         let mut names: Vec<String> = made.into_keys().collect();
         names.sort();
         Ok(names)
+    }
+}
+
+/// Files and links at or below `path`, relative to `top`.
+fn collect(top: &Path, path: &Path, files: &mut Vec<PathBuf>) {
+    let full = top.join(path);
+    match full.symlink_metadata() {
+        Ok(about) if about.is_dir() => {
+            for entry in fs::read_dir(&full).into_iter().flatten().flatten() {
+                collect(top, &path.join(entry.file_name()), files);
+            }
+        }
+        // Reading a pipe would wait for its other end.
+        Ok(about) if about.is_file() || about.is_symlink() => files.push(path.to_path_buf()),
+        _ => {}
+    }
+}
+
+fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
+    to.parent().map_or(Ok(()), fs::create_dir_all)?;
+    match fs::read_link(from) {
+        Ok(link) => std::os::unix::fs::symlink(link, to),
+        Err(_) => fs::copy(from, to).map(drop),
     }
 }

@@ -14,6 +14,8 @@ use crate::node::worktree::leftovers::{self, Leftovers};
 use crate::text::sanitize::one_line;
 use crate::text::shell_word::shell_word;
 
+const NO_WORKTREE: &str = "it is no worktree of this repository any more";
+
 /// What git leaves in its notes on a worktree while it is in the middle of something.
 const UNDER_WAY: [(&str, &str); 7] = [
     ("rebase-merge", "a rebase"),
@@ -42,6 +44,15 @@ pub(super) fn tidy(from: &GitLanes, lanes: &[Lane], to_come: &dyn Fn(&str) -> bo
     }
     let oldest = each.iter().min_by_key(|tidy| tidy.lane.began.since);
     notes.extend(oldest.and_then(Tidy::sweep));
+    notes
+}
+
+/// Makes reachable what `lanes` hold, and takes none away; what could not be, a line each.
+pub(super) fn keep(from: &GitLanes, lanes: &[Lane]) -> Vec<String> {
+    let each: Vec<Tidy<'_>> = lanes.iter().map(|lane| Tidy::of(from, lane)).collect();
+    let failed = |tidy: &Tidy<'_>| tidy.keep().err().map(|error| tidy.stays(&one_line(&error.to_string())));
+    let notes = each.iter().filter_map(failed).collect();
+    each.iter().min_by_key(|tidy| tidy.lane.began.since).and_then(Tidy::sweep);
     notes
 }
 
@@ -125,7 +136,7 @@ impl<'a> Tidy<'a> {
     fn why_it_stays(&self, notes: &mut Vec<String>) -> Result<Option<String>, GitError> {
         let lane = self.lane;
         if !self.lanes.is_own(&lane.path).unwrap_or(false) {
-            return Ok(Some("it is no worktree of this repository any more".to_owned()));
+            return Ok(Some(NO_WORKTREE.to_owned()));
         }
         if let Some((_, what)) = UNDER_WAY.iter().find(|(file, _)| lane.admin.join(file).exists()) {
             return Ok(Some(format!("{what} is under way in it")));
@@ -171,7 +182,7 @@ impl<'a> Tidy<'a> {
         // Names empty directories as well.
         let others =
             Call::new(&self.lane.path, ["ls-files", "-z", "--others", "--directory"]).within(CHECKOUT);
-        Ok(self.git.run(others)?.is_empty() && leftovers::hidden(self.git, self.lane)?.is_empty())
+        Ok(self.git.run(others)?.is_empty() && leftovers::hidden(self.git, &self.lane.path)?.is_empty())
     }
 
     /// Whether there are changes that no commit holds, whatever the repository's settings hide.
@@ -264,10 +275,13 @@ impl<'a> Tidy<'a> {
     }
 
     fn stays(&self, why: &str) -> String {
-        let (name, path) = (&self.lane.name, shell_word(&self.lane.path.display().to_string()));
-        format!(
-            "worktree \"{name}\" kept at {path}: {why}; look: git -C {path} status; drop it: git worktree remove --force {path}"
-        )
+        let word = |path: &Path| shell_word(&path.display().to_string());
+        let (name, path, repo) = (&self.lane.name, word(&self.lane.path), word(&self.lanes.base));
+        let (look, drop) = match why {
+            NO_WORKTREE => (format!("ls -lA {path}"), format!("rm -rf {path}; git -C {repo} worktree prune")),
+            _ => (format!("git -C {path} status"), format!("git -C {repo} worktree remove --force {path}")),
+        };
+        format!("worktree \"{name}\" kept at {path}: {why}; look: {look}; drop it: {drop}")
     }
 
     fn told(&self, kept: Kept) -> Option<String> {
