@@ -15,6 +15,7 @@ mod graph_file;
 mod guard;
 mod init;
 mod interview;
+mod left_lanes;
 mod lint;
 mod misuse;
 mod new;

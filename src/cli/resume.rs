@@ -9,7 +9,7 @@ use super::context::Context;
 use super::execute::{self, Claim, Display};
 use super::order::{BoundFlags, QuotaFlag};
 use super::services::Services;
-use super::{Failure, detach, order, services};
+use super::{Failure, detach, left_lanes, order, services};
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
 use crate::leg::again::{Inherited, Purpose, waiting};
@@ -26,6 +26,7 @@ use crate::record::status::{self, Status};
 use crate::record::stream::StreamError;
 use crate::record::{Durability, RunDir, RunId, Snapshot};
 use crate::schedule::gate::Decision;
+use crate::text::sanitize;
 use crate::view::history::lookup::find_run;
 
 /// Goes on with a run that paused, failed or was interrupted.
@@ -93,6 +94,10 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
     let inherited = Inherited::of(&graph, &dir, &standing, &purpose);
     // A run that was killed before it could say that it ended is closed by a leg with nothing to run.
     if !inherited.has_work(&graph) && !standing.legs.open {
+        let base = Path::new(&standing.snapshot.cwd);
+        for note in left_lanes::tidy(&run, &claimed.run.dir, base, &graph) {
+            writeln!(context.err, "note: {}", sanitize::one_line(&note)).ok();
+        }
         writeln!(context.prose().0, "run {run}: nothing to run again").ok();
         return Ok(0);
     }

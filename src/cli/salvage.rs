@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::context::Context;
-use super::{Failure, execute};
+use super::{Failure, execute, left_lanes};
 use crate::node::worktree::Git;
 use crate::node::worktree::salvage::{Failed, Item, Kind, Restored, Salvage, SalvageError};
 use crate::process::Launcher;
-use crate::record::Snapshot;
+use crate::record::{Snapshot, lock};
 use crate::text::sanitize::one_line;
 use crate::text::table::{Align, Table};
 use crate::view::history::lookup::find_run;
@@ -18,7 +18,7 @@ use crate::view::history::lookup::find_run;
 /// Lists what was kept of a run's git worktrees, and restores it.
 ///
 /// Kept are directories with uncommitted work, branches with commits, commits on no branch, stashes, ignored files and
-/// contents that were staged and never committed.
+/// contents that were staged and never committed. Of a run whose process was killed they are made safe first.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The run: its id, the beginning of its id, or `latest`.
@@ -63,6 +63,12 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     }
     let launcher = Arc::new(Launcher::new(&execute::mark()).outside_repositories());
     let git = Git::find(launcher).map_err(|error| Failure::new(error.to_string()))?;
+    // A run that somebody else is at work on is only looked at.
+    if let Ok(_held) = lock::hold(&dir) {
+        for note in left_lanes::keep(&run, &dir, &base) {
+            writeln!(context.err, "warning: {}", one_line(&note)).ok();
+        }
+    }
     let (lanes, name) = (dir.worktrees(), run.as_str());
     let salvage = Salvage { git: &git, base: &base, lanes: &lanes, run: name };
     let mut kept = salvage.list().map_err(|error| Failure::new(format!("run {run}: {error}")))?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -591,6 +592,59 @@ fn the_lane_of_a_leg_that_died_is_taken_away_by_the_next_one_even_when_no_node_n
     env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
     assert!(!lane(&env, "lane").exists());
     assert!(reachable(&env).contains(&blob(&env, "z\n")));
+}
+
+#[test]
+fn what_lanes_hold_is_found_when_the_engine_was_killed_between_its_last_word_and_its_tidying() {
+    const DEED: &str = "echo ign > i.log; git checkout -q --detach; echo z>z; git add z; git commit -q -m z; \
+                        git checkout -q -; echo st > tracked; git stash -q; false";
+    for way in ["salvage", "resume"] {
+        let env = repository();
+        let paused = format!(
+            "nodes:\n  - id: a\n    type: command\n    worktree: lane\n    command: |\n      {DEED} || touch pid.log; \
+             touch {pid}; while test ! -e {go}; do sleep 0.02; done\n",
+            pid = env.path("pid.log").display(),
+            go = env.path("go.log").display()
+        );
+        env.write("g.yaml", &paused);
+        let running = env.start(&["run", "g.yaml"]);
+        env.until("the node has done all", || env.path("pid.log").exists());
+        running.signal(Signal::KILL);
+        running.wait().exits(-9);
+        env.write("go.log", "");
+        env.until("the node has ended", || env.pids_of("while test").is_empty());
+        // The last words of a leg that passed, as far as it came.
+        let feed = env.run_dir().join("events.jsonl");
+        let line = |rest: &str| {
+            format!(
+                "{{\"schema\":3,\"ts\":\"2026-01-02T03:04:05Z\",\"run_id\":\"{}\",{rest}}}\n",
+                run_name(&env)
+            )
+        };
+        let ends = [
+            line(r#""event":"node_passed","node_id":"a","verdict":"PASS""#),
+            line(r#""event":"run_finished","outcome":"passed""#),
+        ];
+        fs::OpenOptions::new().append(true).open(feed).unwrap().write_all(ends.concat().as_bytes()).unwrap();
+        if way == "resume" {
+            let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+            assert!(ran.stdout.contains("nothing to run again"), "{}", ran.stdout);
+            noted(&ran, &["1 line of commits on no branch", "1 stash"]);
+            assert!(!lane(&env, "lane").exists());
+        }
+        let kept = env.omg(&["salvage", "latest"]).exits(0).stdout;
+        for kind in ["commits", "stash"] {
+            assert!(kept.contains(kind), "{way}: {kept}");
+        }
+        let reached = reachable(&env);
+        assert!(
+            reached.contains(&blob(&env, "z\n")) && reached.contains(&blob(&env, "st\n")),
+            "{way}: {kept}"
+        );
+        let ran = env.omg(&["salvage", "latest", "--restore", "back"]).exits(0);
+        let read = |name: &str| ran.stdout.lines().any(|place| env.path(place).join(name).exists());
+        assert!(read("i.log") && read("z"), "{way}: {}", ran.stdout);
+    }
 }
 
 /// A run whose engine is killed while its lane's node is at work; the node has ended by the time this returns.
