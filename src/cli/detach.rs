@@ -16,6 +16,7 @@ use super::context::Context;
 use crate::process::Exit;
 use crate::process::again::Background;
 use crate::record::{RunDir, RunId, aside};
+use crate::text::lossy::lossy;
 
 const ASKED: &str = "--detach";
 const OBEYED: &str = "--detached";
@@ -56,10 +57,9 @@ pub(super) fn begin(context: &mut Context) -> Result<u8, Failure> {
     copy.said.read_to_end(&mut said).map_err(failed)?;
     let (prose, run) = parts(&said);
     if let Some(run) = run {
-        context.err.write_all(prose)?;
-        context.out.write_all(run)?;
-        context.out.flush()?;
-        return Ok(0);
+        context.err.write_all(prose).ok();
+        let told = context.out.write_all(run).and_then(|()| context.out.flush());
+        return told.map(|()| 0).map_err(|error| unheard(run, &error));
     }
     context.out.write_all(prose)?;
     context.out.flush()?;
@@ -70,6 +70,16 @@ pub(super) fn begin(context: &mut Context) -> Result<u8, Failure> {
             Err(Failure::new(format!("the run was ended by signal {signal} before it began")))
         }
     }
+}
+
+/// A run that goes on must not be taken for one that never began, and be started again.
+fn unheard(run: &[u8], error: &io::Error) -> Failure {
+    let run = lossy(run.to_vec());
+    let run = run.trim_end();
+    Failure::new(format!(
+        "run {run} is under way in the background, and its id could not be printed: {error}"
+    ))
+    .hinted(format!("omg watch {run} follows it; omg stop {run} ends it"))
 }
 
 /// What the copy wrote for a person, and the line with the id of its run if it has begun.

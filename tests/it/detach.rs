@@ -65,6 +65,24 @@ fn a_run_whose_id_nobody_hears_is_closed() {
     assert_eq!(env.guards(), [] as [i32; 0]);
 }
 
+#[test]
+fn an_id_that_cannot_be_printed_is_told_on_standard_error() {
+    let env = TestEnv::new();
+    env.write("g.yaml", UNTIL_TOLD);
+    let mut command = env.command(&["run", "g.yaml", "--detach"]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let id = env.run_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        told.contains(&format!("run {id} is under way")) && told.contains(&format!("omg stop {id}")),
+        "{told}"
+    );
+    env.write("go", "");
+    env.omg(&["watch", &id, "--exit-status"]).exits(0);
+}
+
 /// The same command fails alike with and without the flag.
 #[track_caller]
 fn check_alike(env: &TestEnv, words: &[&str], wanted: &str) {
