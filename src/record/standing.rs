@@ -5,6 +5,7 @@
 //! pay twice. Reads only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::thread;
 
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
@@ -72,6 +73,9 @@ impl Standing {
                 }
             }
         }
+        for record in records.values_mut() {
+            bring_along(record, dir);
+        }
         Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, cut_off })
     }
 
@@ -79,6 +83,15 @@ impl Standing {
     pub fn passed(&self) -> BTreeSet<&str> {
         let passed = self.records.iter().filter(|(_, record)| record.verdict == Verdict::Pass);
         passed.map(|(id, _)| id.as_str()).collect()
+    }
+}
+
+/// An artifact lies in its run's directory, whatever that was called when it was written: a home can be moved.
+fn bring_along(record: &mut Record, dir: &RunDir) {
+    let recorded = Path::new(&record.artifact_path);
+    let here = recorded.file_name().map(|name| dir.path().join(name));
+    if let Some(here) = here.filter(|here| here != recorded && here.is_file()) {
+        record.artifact_path = here.to_string_lossy().into_owned();
     }
 }
 

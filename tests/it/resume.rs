@@ -62,6 +62,26 @@ fn a_run_that_was_started_from_a_pipe_goes_on_without_asking_the_pipe_again() {
 }
 
 #[test]
+fn a_run_whose_home_was_moved_hands_its_artifacts_on() {
+    let mut env = TestEnv::new();
+    let graph = r#"
+nodes:
+  - {id: a, prompt: "@say made by a"}
+  - {id: ok, type: gate, depends_on: [a]}
+  - {id: b, type: command, depends_on: [a, ok], command: "cat {{ artifacts.a }} \"$OMG_ARTIFACT_A\""}
+  - {id: c, prompt: "@say {{ artifacts.a | inline }}", depends_on: [a, ok]}
+"#;
+    env.run_graph(graph, &[]).exits(2);
+    let moved = env.path("elsewhere");
+    fs::rename(env.home(), &moved).unwrap();
+    env.set("OMG_HOME", moved.to_str().unwrap());
+    env.omg(&["resume", "latest", "--approve", "ok"]).exits(0);
+    let run = fs::read_dir(moved.join("runs")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_to_string(run.join("b.out")).unwrap(), "made by amade by a");
+    assert_eq!(fs::read_to_string(run.join("c.out")).unwrap(), "made by a");
+}
+
+#[test]
 fn a_changed_file_is_warned_of() {
     let env = TestEnv::new();
     env.run_graph("nodes: [{id: g, type: gate}]", &[]).exits(2);
