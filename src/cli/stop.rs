@@ -95,7 +95,7 @@ fn refuse_own(targets: &[Target]) -> Result<(), Failure> {
     let named = std::env::var_os(RUN);
     let is_own = |target: &&Target| {
         named.as_deref().is_some_and(|run| run == target.id.as_str())
-            || target.pid.is_some_and(other::is_above)
+            || target.pid.is_some_and(|pid| other::is_above(pid, &lock::held_file(&target.dir)))
     };
     match targets.iter().find(is_own) {
         None => Ok(()),

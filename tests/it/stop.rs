@@ -133,13 +133,16 @@ fn a_process_that_does_not_have_the_lock_open_is_left_alone() {
     env.run_graph(r#"nodes: [{id: x, prompt: "@say PASS"}]"#, &[]).exits(0);
     let mut bystander = Bystander::start("371.04");
     let lock = env.run_dir().join("resume.lock");
-    fs::write(&lock, format!("oh-my-graph-lock 1\n{}\n", bystander.0.id())).unwrap();
-    // Held by this test, in the name of the other: as where pids are those of another container.
-    let held = fs::File::open(&lock).unwrap();
-    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    for words in [["stop", "latest"], ["stop", "--all"]] {
-        let told = env.omg(&words).exits(1);
-        assert!(told.stdout.contains("was left alone: process "), "{}", told.stdout);
+    // The 1 of a container is above everything here.
+    for pid in [bystander.0.id(), 1] {
+        fs::write(&lock, format!("oh-my-graph-lock 1\n{pid}\n")).unwrap();
+        // Held by this test, in the name of the other: as where pids are those of another container.
+        let held = fs::File::open(&lock).unwrap();
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        for words in [["stop", "latest"], ["stop", "--all"]] {
+            let told = env.omg(&words).exits(1);
+            assert!(told.stdout.contains(&format!("was left alone: process {pid} ")), "{}", told.stdout);
+        }
     }
     bystander.check_unharmed();
 }
