@@ -8,7 +8,7 @@ use super::context::Context;
 use crate::starter::payload;
 use crate::starter::unpack::{Fate, Placed, unpack};
 use crate::text::sanitize;
-use crate::text::shell_word::shell_word;
+use crate::text::shell_word::shell_path;
 
 /// Puts the shipped graphs and fragments into a directory.
 ///
@@ -55,7 +55,7 @@ fn report(placed: &[Placed], dir: &Path) -> String {
             plural(differ, "DIFFERS", "DIFFER")
         ));
     }
-    let graph = |name: &str| shell_word(&graphs.join(name).display().to_string());
+    let graph = |name: &str| shell_path(&graphs.join(name));
     lines.push(format!(
         "next: omg run {}   # shell commands only: no model, no login",
         graph("quickstart.yaml")

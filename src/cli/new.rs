@@ -12,7 +12,7 @@ use super::{Failure, graph_file};
 use crate::load::Source;
 use crate::starter::draft::{Draft, FACTS_DEFAULT, Shape};
 use crate::text::sanitize;
-use crate::text::shell_word::shell_word;
+use crate::text::shell_word::shell_path;
 
 /// What one prompt may cost when nobody says otherwise.
 const BUDGET_USD_DEFAULT: f64 = 2.0;
@@ -270,7 +270,7 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn tell(draft: &Draft, file: &Path, nodes: usize, context: &mut Context) -> Result<(), Failure> {
-    let word = shell_word(&file.display().to_string());
+    let word = shell_path(file);
     let input = if draft.shape == Shape::Report { "" } else { " --input task=\"what is to be done\"" };
     let plural = if nodes == 1 { "node" } else { "nodes" };
     writeln!(context.out, "wrote {} ({}, {nodes} {plural})", sanitize::path(file), draft.shape.as_str())?;

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::scalar::scalar;
-use crate::text::shell_word::shell_word;
+use crate::text::shell_word::shell_path;
 
 /// What a graph is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Draft {
         let ids: Vec<String> = (1..=self.facts.len()).map(|number| format!("fact-{number}")).collect();
         vec![
             ("@TITLE@", self.name.clone()),
-            ("@FILE@", shell_word(&file.display().to_string())),
+            ("@FILE@", shell_path(file)),
             ("@NAME@", scalar(&self.name)),
             ("@EXECUTIONS@", executions.to_string()),
             ("@DOLLARS@", format!("{:.2}", self.budget_usd * f64::from(prompts))),

@@ -54,6 +54,23 @@ fn every_shipped_file_is_unpacked_and_told() {
 }
 
 #[test]
+fn the_next_command_works_as_it_is_printed_whatever_the_directory_is_called() {
+    let mut env = TestEnv::new();
+    env.set("OMG", OMG);
+    for (words, wanted) in [
+        (&["init", "--", "-d"][..], "./-d/graphs/quickstart.yaml"),
+        (&["init", "a b"], "'a b/graphs/quickstart.yaml'"),
+        (&["new", "-t", "prompt", "--", "-n.yaml"], "./-n.yaml"),
+    ] {
+        let ran = env.omg(words).exits(0);
+        let next = ran.stdout.lines().find_map(|line| line.strip_prefix("next: omg ")).unwrap();
+        assert!(next.contains(wanted), "{next}");
+        let done = env.shell(&format!("$OMG {next}")).output().unwrap();
+        assert!(done.status.success(), "{next}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+#[test]
 fn a_file_that_is_there_is_kept_and_one_that_differs_is_told() {
     let env = TestEnv::new();
     env.omg(&["init", "my place"]).exits(0);

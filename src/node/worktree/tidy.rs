@@ -12,7 +12,7 @@ use crate::node::worktree::keep::{self, Kept, Lost};
 use crate::node::worktree::lanes::{GOING, GitLanes, Lane};
 use crate::node::worktree::leftovers::{self, Leftovers};
 use crate::text::sanitize::one_line;
-use crate::text::shell_word::shell_word;
+use crate::text::shell_word::shell_path;
 
 const NO_WORKTREE: &str = "it is no worktree of this repository any more";
 
@@ -275,7 +275,7 @@ impl<'a> Tidy<'a> {
     }
 
     fn stays(&self, why: &str) -> String {
-        let word = |path: &Path| shell_word(&path.display().to_string());
+        let word = shell_path;
         let (name, path, repo) = (&self.lane.name, word(&self.lane.path), word(&self.lanes.base));
         let (look, drop) = match why {
             NO_WORKTREE => (format!("ls -lA {path}"), format!("rm -rf {path}; git -C {repo} worktree prune")),
