@@ -525,6 +525,24 @@ fn a_repository_that_is_busy_for_a_moment_is_asked_again() {
 }
 
 /// What a git that was killed while it made the lane's branch leaves beside it.
+#[test]
+fn a_hook_that_speaks_against_the_checkout_is_named() {
+    let env = repository();
+    let hook = env.work().join(".git/hooks/post-checkout");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    for (says, wanted) in
+        [("", "exit code 1, without a word"), ("echo no such tool >&2;", "git worktree: no such tool")]
+    {
+        fs::write(&hook, format!("#!/bin/sh\n{says} exit 1\n")).unwrap();
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+        run_in_lane(&env, "true").exits(1);
+        let detail = env.record("a")["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(wanted) && detail.contains("hooks/post-checkout"), "{detail}");
+        assert!(!detail.contains("Preparing"), "{detail}");
+        fs::remove_dir_all(env.run_dir()).unwrap();
+    }
+}
+
 fn branch_lock(env: &TestEnv) -> PathBuf {
     let run = env.run_dir();
     let name = format!(".git/refs/heads/omg/{}/lane.lock", run.file_name().unwrap().to_str().unwrap());

@@ -137,7 +137,11 @@ impl Git {
             (_, Exit::Code(0)) => Ok(stdout.0),
             (_, exit) => {
                 let said = stderr_tail(&lossy(stderr.into_bytes()));
-                let said = if said.is_empty() { format!("{exit:?}") } else { said };
+                let silent = || match exit {
+                    Exit::Code(code) => format!("exit code {code}, without a word"),
+                    Exit::Signal(signal) => format!("ended by signal {signal}"),
+                };
+                let said = if said.is_empty() { silent() } else { said };
                 Err(GitError::Refused { command, said })
             }
         }

@@ -34,6 +34,14 @@ pub enum LaneError {
     /// Git said no.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// A hook of the repository said no.
+    #[error("{refusal}; the repository's hook {} ran in the new checkout, and a checkout fails when it does", hook.display())]
+    Hook {
+        /// Git's words, which are the hook's, or none.
+        refusal: GitError,
+        /// The hook.
+        hook: PathBuf,
+    },
     /// Something else lies where the lane belongs.
     #[error("{} is not a worktree of this repository, and is left alone; move it away to let the lane be made", .0.display())]
     Foreign(PathBuf),
@@ -159,7 +167,18 @@ impl GitLanes {
                 done => return done,
             }
         }
-        self.provide(name)
+        self.provide(name).map_err(|error| self.blame_hook(error))
+    }
+
+    /// Git passes on a failure of the hook without a word of its own.
+    fn blame_hook(&self, error: LaneError) -> LaneError {
+        let hook = self.git.path(&self.base, ["rev-parse", "--git-path", "hooks/post-checkout"]).ok();
+        match (error, hook.filter(|hook| hook.is_file())) {
+            (LaneError::Git(refusal), Some(hook)) if is_not_gits_own(&refusal) => {
+                LaneError::Hook { refusal, hook }
+            }
+            (error, _) => error,
+        }
     }
 
     fn provide(&self, name: &str) -> Result<Lane, LaneError> {
@@ -186,9 +205,9 @@ impl GitLanes {
         let adopted = self.git.commit(&self.base, &format!("refs/heads/{branch}"))?.is_some();
         let stashes = keep::stashes(&self.git, &self.base)?;
         let add = if adopted {
-            self.call_with(["worktree", "add"], &path, &[&branch])
+            self.call_with(["worktree", "add", "--quiet"], &path, &[&branch])
         } else {
-            self.call_with(["worktree", "add"], &path, &["-b", &branch, "HEAD"])
+            self.call_with(["worktree", "add", "--quiet"], &path, &["-b", &branch, "HEAD"])
         };
         if let Err(error) = add {
             // A checkout that was cut short, or that a hook spoke against, is no lane.
@@ -364,6 +383,10 @@ impl Lanes for GitLanes {
 fn adopted(name: &str, path: PathBuf, admin: PathBuf) -> Lane {
     let began = read_state(&admin).unwrap_or_default();
     Lane { name: name.to_owned(), path, admin, adopted: true, fresh: false, began }
+}
+
+fn is_not_gits_own(refusal: &GitError) -> bool {
+    matches!(refusal, GitError::Refused { command, said } if command == "worktree" && !said.contains("fatal: "))
 }
 
 fn refused(name: &str, error: &LaneError) -> Fault {
