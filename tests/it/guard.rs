@@ -140,7 +140,7 @@ fn a8_every_surface_says_that_the_children_were_ended() {
         let ran = env.omg(words);
         let told = ran.stdout + &ran.stderr;
         assert!(
-            told.contains("ABANDONED") && told.contains("its guard ended its children"),
+            told.contains("ABANDONED") && told.contains("its guard ended every child that it found"),
             "{words:?}: {told}"
         );
         assert!(!told.contains("may still be running"), "{words:?}: {told}");

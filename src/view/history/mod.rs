@@ -156,7 +156,7 @@ pub fn hint(run: &Run) -> Option<String> {
 fn orphans(run: &Run) -> &'static str {
     match (run.is_rehearsal(), run.children_ended) {
         (true, _) => "a rehearsal has no children",
-        (false, true) => "its guard ended its children",
+        (false, true) => "its guard ended every child that it found",
         (false, false) => "a child of it may still be running",
     }
 }
