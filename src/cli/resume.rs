@@ -77,6 +77,7 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
     }
     context.out_is_feed = args.json;
     let (run, dir) = find_run(&context.home, &args.run)?;
+    refuse_links(&run, &dir)?;
     let kind = runtime_of(&run, &read_brief(&run, &dir)?, asked)?;
     if args.retry_failed && !(args.approve.is_empty() && args.reject.is_empty()) {
         return Err(Failure::new("--retry-failed decides no gate; give it without --approve and --reject"));
@@ -102,6 +103,19 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
         return Ok(0);
     }
     resume(args, kind, claimed, graph, standing, inherited, &purpose, context)
+}
+
+/// A leg writes through no link. What it needs is looked at before anything is paid that it could not keep.
+fn refuse_links(run: &RunId, dir: &RunDir) -> Result<(), Failure> {
+    let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|about| about.is_symlink());
+    match [dir.path().to_path_buf(), dir.lock(), dir.feed()].into_iter().find(is_link) {
+        None => Ok(()),
+        Some(link) => Err(Failure::new(format!(
+            "run {run}: {} is a link, and a run is not written through one; nothing was run",
+            link.display()
+        ))
+        .hinted("move what it leads to into its place")),
+    }
 }
 
 /// What is needed before the lock is taken; the rest is read once it is.

@@ -82,6 +82,30 @@ nodes:
 }
 
 #[test]
+fn a_run_that_a_link_stands_in_is_refused_with_what_helps() {
+    for name in ["", "events.jsonl", "resume.lock"] {
+        let env = TestEnv::new();
+        env.run_graph("nodes: [{id: g, type: gate}, {id: a, prompt: '@say A', depends_on: [g]}]", &[])
+            .exits(2);
+        let (place, aside) = (env.run_dir().join(name), env.path("aside"));
+        let place = if name.is_empty() { env.run_dir() } else { place };
+        fs::rename(&place, &aside).unwrap();
+        std::os::unix::fs::symlink(&aside, &place).unwrap();
+        let ran = env.omg(&["resume", "latest", "--approve", "g"]).exits(1);
+        let told = format!("{} is a link", place.display());
+        assert!(
+            ran.stderr.contains(&told) && ran.stderr.contains("into its place"),
+            "{name}: {}",
+            ran.stderr
+        );
+        assert_eq!(env.spawns().len(), 0);
+        fs::remove_file(&place).unwrap();
+        fs::rename(&aside, &place).unwrap();
+        env.omg(&["resume", "latest", "--approve", "g"]).exits(0);
+    }
+}
+
+#[test]
 fn a_changed_file_is_warned_of() {
     let env = TestEnv::new();
     env.run_graph("nodes: [{id: g, type: gate}]", &[]).exits(2);
