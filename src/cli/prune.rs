@@ -222,8 +222,7 @@ impl<'a> Worktrees<'a> {
     fn tidy(&self, notes: &mut Vec<String>) -> Result<Kept, Stays> {
         let Some((git, base)) = self.repository()? else { return Ok(Kept::default()) };
         if !self.names().is_empty() {
-            let (root, run) = (self.root.clone(), self.run.as_str());
-            notes.extend(GitLanes::new(git.clone(), base, root, run).tidy(&|_| false));
+            notes.extend(self.lanes(&git, base).tidy(&|_| false));
             let names = self.names();
             if !names.is_empty() {
                 return Err(self.hold_work(&names, "what they hold is not all in the repository"));
@@ -232,12 +231,15 @@ impl<'a> Worktrees<'a> {
         Ok(Kept::of(&self.list(&git, base)?, base))
     }
 
+    fn lanes(&self, git: &Git, base: &Path) -> GitLanes {
+        GitLanes::new(git.clone(), base, self.root.clone(), self.run.as_str())
+    }
+
     /// The same as far as it can be told without changing anything.
     fn look(&self) -> Result<Kept, Stays> {
         let Some((git, base)) = self.repository()? else { return Ok(Kept::default()) };
         let items = self.list(&git, base)?;
-        let holds_work = |item: &&Item| item.kind == Kind::Directory && item.files > 0;
-        let lanes: Vec<String> = items.iter().filter(holds_work).map(|item| item.lane.clone()).collect();
+        let lanes = if self.names().is_empty() { Vec::new() } else { self.lanes(&git, base).would_stay() };
         if !lanes.is_empty() {
             return Err(self.hold_work(&lanes, "they hold changes that no commit holds"));
         }

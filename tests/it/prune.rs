@@ -208,6 +208,27 @@ fn a_worktree_with_work_keeps_its_run() {
 }
 
 #[test]
+fn a_worktree_that_waits_for_a_resume_is_kept_in_the_repository_and_goes_with_its_run() {
+    let env = repository();
+    let script =
+        "git checkout -q --detach; echo z > z; git add z; git commit -q -m z; echo report > out.log; exit 1";
+    let graph = format!("nodes: [{{id: a, type: command, worktree: lane, command: '{script}'}}]");
+    env.run_graph(&graph, &[]).exits(1);
+    let lane = env.run_dir().join("worktrees/lane");
+    assert!(lane.join("out.log").exists());
+    let dry = json(&env, &["--keep", "0", "--dry-run"]);
+    assert_eq!((dry["removed"].as_array().unwrap().len(), lane.join("out.log").exists()), (1, true), "{dry}");
+    let report = json(&env, &["--keep", "0"]);
+    let kept = report["removed"][0]["kept"].as_array().unwrap();
+    let holds = |file: &str| {
+        let shown = |name: &str| git(&env.work(), &["ls-tree", "-r", "--name-only", name]).contains(file);
+        kept.iter().any(|name| shown(name.as_str().unwrap()))
+    };
+    assert!(holds("z") && holds("out.log"), "{report}");
+    assert!(env.runs().is_empty());
+}
+
+#[test]
 fn worktrees_whose_repository_is_gone_keep_their_run() {
     let env = repository();
     run_in_lane(&env, "echo z > z");

@@ -131,22 +131,35 @@ impl GitLanes {
         tidy::keep(self, &self.left_over(&[]))
     }
 
+    /// The names of what would still lie in the directory of the lanes after [`GitLanes::tidy`]. Changes nothing.
+    pub fn would_stay(&self) -> Vec<String> {
+        let lanes = self.left_over(&[]);
+        let mut staying = tidy::would_stay(self, &lanes);
+        let is_lane = |name: &String| lanes.iter().any(|lane| lane.name == *name);
+        staying.extend(self.names().into_iter().filter(|name| !is_lane(name)));
+        staying.sort();
+        staying
+    }
+
     /// Lanes of a leg that died, which no node of this one asked for.
     fn left_over(&self, entered: &[Lane]) -> Vec<Lane> {
-        let mut names: Vec<String> = fs::read_dir(&self.root)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| !entered.iter().any(|lane| lane.name == *name))
-            .collect();
-        names.sort();
+        let is_entered = |name: &String| entered.iter().any(|lane| lane.name == *name);
         let adopt = |name: &String| {
             let path = self.root.join(name);
             let is_own = self.is_own(&path).unwrap_or(false);
             let admin = self.admin(&path).ok().filter(|_| is_own)?;
             (!is_half_made(&admin)).then(|| adopted(name, path, admin))
         };
-        names.iter().filter_map(adopt).collect()
+        self.names().iter().filter(|name| !is_entered(name)).filter_map(adopt).collect()
+    }
+
+    /// What lies in the directory of the lanes.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
     }
 
     pub(super) fn branch(&self, name: &str) -> String {

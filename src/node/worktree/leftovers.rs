@@ -97,8 +97,7 @@ pub(super) fn commit(
     untouched: &HashSet<PathBuf>,
     message: &str,
 ) -> Result<Leftovers, GitError> {
-    let files: Vec<PathBuf> =
-        unwatched(git, lane)?.into_iter().filter(|file| !untouched.contains(file)).collect();
+    let files = touched(git, lane, untouched)?;
     if files.is_empty() {
         return Ok(Leftovers::None);
     }
@@ -107,6 +106,19 @@ pub(super) fn commit(
         Ok(files) if files.is_empty() => Ok(Leftovers::None),
         Ok(files) => write(git, lane, &files, message),
     }
+}
+
+/// Why it could not be put into a commit, if so.
+pub(super) fn too_much(
+    git: &Git,
+    lane: &Lane,
+    untouched: &HashSet<PathBuf>,
+) -> Result<Option<String>, GitError> {
+    Ok(measure(lane, &touched(git, lane, untouched)?).err())
+}
+
+fn touched(git: &Git, lane: &Lane, untouched: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, GitError> {
+    Ok(unwatched(git, lane)?.into_iter().filter(|file| !untouched.contains(file)).collect())
 }
 
 fn unwatched(git: &Git, lane: &Lane) -> Result<Vec<PathBuf>, GitError> {

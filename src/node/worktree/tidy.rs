@@ -56,6 +56,21 @@ pub(super) fn keep(from: &GitLanes, lanes: &[Lane]) -> Vec<String> {
     notes
 }
 
+/// Those of `lanes` that would not go.
+pub(super) fn would_stay(from: &GitLanes, lanes: &[Lane]) -> Vec<String> {
+    let stays = |lane: &&Lane| {
+        let untouched = leftovers::untouched(lane);
+        let holds_work = Tidy::of(from, lane).holds_work(&untouched);
+        let stays = holds_work.and_then(|why| match why {
+            Some(why) => Ok(Some(why)),
+            None => leftovers::too_much(&from.git, lane, &untouched),
+        });
+        // What cannot be found out keeps the directory.
+        stays.map_or(true, |why| why.is_some())
+    };
+    lanes.iter().filter(stays).map(|lane| lane.name.clone()).collect()
+}
+
 struct Tidy<'a> {
     lanes: &'a GitLanes,
     git: &'a Git,
@@ -135,15 +150,9 @@ impl<'a> Tidy<'a> {
     /// Why the directory must not go; what git does not look after is put under a ref first.
     fn why_it_stays(&self, notes: &mut Vec<String>) -> Result<Option<String>, GitError> {
         let lane = self.lane;
-        if !self.lanes.is_own(&lane.path).unwrap_or(false) {
-            return Ok(Some(NO_WORKTREE.to_owned()));
-        }
-        if let Some((_, what)) = UNDER_WAY.iter().find(|(file, _)| lane.admin.join(file).exists()) {
-            return Ok(Some(format!("{what} is under way in it")));
-        }
         let untouched = leftovers::untouched(lane);
-        if self.is_dirty(&untouched)? {
-            return Ok(Some("it holds uncommitted changes".to_owned()));
+        if let Some(why) = self.holds_work(&untouched)? {
+            return Ok(Some(why));
         }
         if self.to_come && !self.is_its_branch_alone()? {
             return Ok(Some("nodes of it are still to run".to_owned()));
@@ -171,6 +180,18 @@ impl<'a> Tidy<'a> {
             fs::remove_file(lane.path.join(file)).ok();
         }
         Ok(None)
+    }
+
+    /// The work in the directory that a person has to look at, if there is any.
+    fn holds_work(&self, untouched: &HashSet<PathBuf>) -> Result<Option<String>, GitError> {
+        let lane = self.lane;
+        if !self.lanes.is_own(&lane.path).unwrap_or(false) {
+            return Ok(Some(NO_WORKTREE.to_owned()));
+        }
+        if let Some((_, what)) = UNDER_WAY.iter().find(|(file, _)| lane.admin.join(file).exists()) {
+            return Ok(Some(format!("{what} is under way in it")));
+        }
+        Ok(self.is_dirty(untouched)?.then(|| "it holds uncommitted changes".to_owned()))
     }
 
     /// Whether a fresh checkout of its branch would be the same: it stands on it, and nothing else lies there.
