@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use jiff::tz::TimeZone;
 
 use super::Failure;
 use super::context::Context;
 use super::detach;
 use super::failure::PAUSED;
+use crate::clock::rfc3339;
 use crate::graph::{Graph, NodeId, Work};
 use crate::leg::drive::{Ending, Finished, Paused};
 use crate::leg::open::Claimed;
@@ -25,6 +27,7 @@ use crate::text::sanitize;
 use crate::view::term::Look;
 use crate::view::term::ledger::Ledger;
 use crate::view::term::progress::{Options, Outlets, Progress};
+use crate::view::term::when;
 
 /// How long a screen that takes nothing may keep a run that a signal ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -171,7 +174,9 @@ fn pause_hint(run: &RunId, pause: &Paused, context: &mut Context) {
     }
     if let Some(words) = &pause.limit {
         writeln!(out, "\nPaused: {}", sanitize::one_line(words)).ok();
-        let later = limit::resets(words).map(|when| format!("    (after {when})")).unwrap_or_default();
+        let local = pause.lifts.map(|at| when::short(&rfc3339(at), &TimeZone::system()));
+        let later = local.or_else(|| limit::resets(words));
+        let later = later.map(|when| format!("    (after {when})")).unwrap_or_default();
         writeln!(out, "  omg resume {run} --retry-failed{later}").ok();
     }
     if let Some(cap) = pause.cap {

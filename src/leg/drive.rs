@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crossbeam_channel::Receiver;
+use jiff::Timestamp;
 
+use crate::clock::rfc3339;
 use crate::graph::{Graph, NodeId, NodeIx, OnFail};
 use crate::leg::open::{Leg, LegError, gate_state};
 use crate::node::Lanes;
@@ -17,6 +19,7 @@ use crate::record::{Event, EventKind, Scribe};
 use crate::schedule::engine::{Conducted, Services, conduct};
 use crate::schedule::machine::{Blame, Cap, Closing, Machine, Outcome};
 use crate::schedule::nodes::GraphWork;
+use crate::schedule::work::Workload as _;
 use crate::text::money::Cost;
 use crate::text::sanitize::cap_detail;
 
@@ -62,6 +65,8 @@ pub struct Paused {
     pub limited: Vec<NodeId>,
     /// The CLI's words on the limit.
     pub limit: Option<String>,
+    /// When it is lifted, as far as anybody understood them.
+    pub lifts: Option<Timestamp>,
     /// The bound that was reached.
     pub cap: Option<Cap>,
 }
@@ -232,6 +237,7 @@ impl Leg {
         let mut event = Event {
             outcome: "paused".to_owned(),
             detail: cap_detail(&pause.reason()),
+            held_until: pause.lifts.map(rfc3339).unwrap_or_default(),
             ..Event::new(EventKind::RunFinished)
         };
         charge_held(&mut event, work);
@@ -246,11 +252,13 @@ impl Leg {
         match (outcome, signal) {
             (Outcome::Passed, _) => Ending::Passed,
             (Outcome::Paused(pause), _) => {
+                let lifts = work.limit_lifts();
                 let limited = work.limited.lock().unwrap_or_else(PoisonError::into_inner);
                 Ending::Paused(Paused {
                     gates: pause.gates.iter().map(id).collect(),
                     limited: pause.limited.iter().map(id).collect(),
                     limit: limited.first().map(|held| held.words.clone()),
+                    lifts,
                     cap: pause.cap,
                 })
             }

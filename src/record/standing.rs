@@ -115,7 +115,7 @@ fn later(now: &NodeNow, kept: Option<&Record>) -> Later {
         // The feed may lack an end that the snapshot has.
         _ if kept.is_some_and(|record| outlives(record, now)) => Later::Snapshot,
         NodeState::Passed | NodeState::Failed => now.record().map_or(Later::Snapshot, Later::Feed),
-        NodeState::Idle | NodeState::Running => match now.marker() {
+        NodeState::Idle | NodeState::Running | NodeState::Held => match now.marker() {
             Some(marker) => Later::Feed(marker),
             None => Later::Unsettled,
         },

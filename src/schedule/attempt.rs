@@ -248,6 +248,8 @@ impl<'a> Course<'a> {
             node: self.node.id.clone(),
             charge: self.told.charge,
             usage: self.told.usage,
+            attempt: self.attempt,
+            round: self.round,
             spent: (self.spent, self.used),
             words,
             at: self.work.clock.now(),

@@ -22,14 +22,14 @@ use crate::process::signals::Stop;
 use crate::record::observe::{Notice, Observer};
 use crate::record::{Event, Feed, Record, SnapshotWriter};
 use crate::schedule::halt::{Halt, Reason};
-use crate::schedule::machine::{self, Action, Blame, Closing, Machine, UnitIx};
+use crate::schedule::machine::{self, Action, Blame, Closing, Ending, Machine, UnitIx};
 use crate::schedule::permits::{Permit, Permits};
+use crate::schedule::waits::{Waits, positive};
 use crate::schedule::work::Workload;
 use crate::schedule::worker::{Done, Pool};
 use crate::text::duration;
+use crate::text::money::Cost;
 
-/// How long after the named moment a limit is taken to be lifted: the CLI names minutes.
-const LIFT_MARGIN: Duration = Duration::from_secs(5);
 /// How often the time of day is looked at during a wait.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -80,6 +80,7 @@ pub fn conduct<W: Workload>(work: &Arc<W>, machine: Machine, slots: usize, servi
         machine,
         permits: Permits::new(slots),
         pool: Pool::new(Arc::clone(work)),
+        waits: Waits::new(services.patience),
         services,
         signal: None,
         time_is_up,
@@ -92,6 +93,7 @@ struct Conductor<W: Workload> {
     machine: Machine,
     permits: Permits,
     pool: Pool<W>,
+    waits: Waits,
     services: Services,
     signal: Option<Stop>,
     /// Speaks up when the leg's time is over.
@@ -148,24 +150,30 @@ impl<W: Workload> Conductor<W> {
     /// Waits until the limit is lifted, if there is patience for it; `None` when there is not. Nothing is started and
     /// nobody is asked. The time of day is looked at again and again, since clocks are set and machines sleep.
     fn wait_for_limit(&mut self) -> Option<Woken> {
-        let until = self.work.limit_lifts()?;
-        let patience = self.services.patience?;
-        let now = self.services.clock.now();
-        let wait = Duration::try_from(until.duration_since(now)).unwrap_or_default() + LIFT_MARGIN;
-        if wait > patience {
-            return None;
-        }
-        self.services.patience = Some(patience - wait);
+        let (now, begun) = (self.services.clock.now(), Instant::now());
+        let wait = self.waits.next(self.work.limit_lifts(), now)?;
+        let until = now.checked_add(wait).ok()?;
+        self.commit(&self.work.wait_begins(until));
         let message = format!("waiting for the usage limit, about {}", duration::format(wait));
         self.services.observer.notice(Notice::Warning { node: None, message });
-        let lifted = until.checked_add(LIFT_MARGIN).unwrap_or(until);
-        while self.services.clock.now() < lifted {
-            let look =
-                Duration::try_from(lifted.duration_since(self.services.clock.now())).unwrap_or_default();
-            if let Ok(signal) = self.services.signals.recv_timeout(look.min(LOOK_AGAIN)) {
-                return Some(Woken::Signal(signal));
+        while let Some(left) = positive(until.duration_since(self.services.clock.now())) {
+            if self.waits.are_out_of_patience(begun.elapsed()) {
+                return None;
+            }
+            select! {
+                recv(self.services.signals) -> signal => match signal {
+                    Ok(signal) => return Some(Woken::Signal(signal)),
+                    Err(_) => self.services.signals = never(),
+                },
+                recv(self.time_is_up) -> _ => {
+                    self.time_is_up = never();
+                    return Some(Woken::OutOfTime);
+                }
+                default(left.min(LOOK_AGAIN)) => {}
             }
         }
+        self.waits.took(begun.elapsed());
+        self.work.wait_ended();
         self.machine.step(machine::Event::Refilled);
         Some(Woken::Done(Vec::new()))
     }
@@ -199,6 +207,9 @@ impl<W: Workload> Conductor<W> {
         let mut records: Vec<(NodeId, Record)> = Vec::with_capacity(settled.len());
         for Done { unit, settled, permit } in settled {
             self.pool.took();
+            if settled.ending == Ending::Passed && settled.bill.cost != Cost::ZERO {
+                self.waits.ended();
+            }
             let action = self.machine.step(machine::Event::Settled(unit, settled.ending, settled.bill));
             let (last, record) = match (action, settled.again) {
                 (Some(Action::Fire { .. }), Some(again)) => (again.events, Some(again.record)),

@@ -12,6 +12,8 @@ pub mod show;
 pub mod usual;
 pub mod watch;
 
+use jiff::tz::TimeZone;
+
 use crate::record::legs::Legs;
 use crate::record::lock::Probe;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
@@ -20,6 +22,7 @@ use crate::record::stream::{self, StreamError};
 use crate::record::{RunDir, RunId, Usage, aside};
 use crate::text::money::Cost;
 use crate::text::sanitize;
+use crate::view::term::when;
 
 pub use run_json::SCHEMA as JSON_SCHEMA;
 
@@ -137,7 +140,11 @@ pub fn hint(run: &Run) -> Option<String> {
                     "run {id} waits at {}: omg resume {id} --approve {first}, or --reject {first}",
                     gates.join(", ")
                 ),
-                None => format!("run {id} is paused: omg resume {id} --retry-failed goes on with it"),
+                None => format!(
+                    "run {id} is paused{}: omg resume {id} --retry-failed goes on with it{}",
+                    because(&run.legs.detail),
+                    after(&run.legs.held_until)
+                ),
             })
         }
         Status::Abandoned if run.brief.is_some() => Some(format!(
@@ -150,6 +157,18 @@ pub fn hint(run: &Run) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+fn because(detail: &str) -> String {
+    if detail.is_empty() { String::new() } else { format!(" ({detail})") }
+}
+
+/// When a limit is lifted, in local time.
+fn after(held_until: &str) -> String {
+    if held_until.is_empty() {
+        return String::new();
+    }
+    format!(" after {}", when::short(held_until, &TimeZone::system()))
 }
 
 /// What became of the children of a run that lost its process.
