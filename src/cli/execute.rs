@@ -91,6 +91,7 @@ pub(super) fn execute(
     let Claim { run: claimed, signals } = claim;
     let (run, dir) = (claimed.run.clone(), claimed.dir.clone());
     let (from, graph) = (stream::length(&dir.feed()), Arc::clone(&order.graph));
+    let is_first = order.inherited.leg == 1;
     if display.detached {
         // From here on both are a file.
         (context.out_look, context.err_look) = (Look::default(), Look::default());
@@ -99,7 +100,9 @@ pub(super) fn execute(
     }
     let (observer, progress) =
         Progress::start(&dir, options(&order, display, from, context), outlets(display));
-    let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer).map_err(cannot_begin);
+    let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer);
+    let opened =
+        opened.map_err(|error| if is_first { cannot_begin(error) } else { cannot_record(&run, &error) });
     let finished = opened.and_then(|leg| {
         if display.detached
             && let Err(failure) = detach::leave(&run, &dir, context)
@@ -107,11 +110,11 @@ pub(super) fn execute(
             leg.give_up();
             return Err(failure);
         }
-        leg.drive(signals.clone()).map_err(cannot_begin)
+        Ok(leg.drive(signals.clone()))
     });
     leave_at_a_signal(signals, finished.as_ref().ok().and_then(signal_of));
     progress.finish();
-    let Finished { ending, left_running, notes, signal } = finished?;
+    let Finished { ending, left_running, notes, signal, lacks_charges } = finished?;
     for (node, pid) in left_running {
         writeln!(context.err, "left running: node \"{node}\", pid {pid}").ok();
     }
@@ -124,7 +127,7 @@ pub(super) fn execute(
         ))
         .exiting(signal.exit_code()));
     }
-    ledger(&run, &dir, context);
+    ledger(&run, &dir, lacks_charges, context);
     if let Ending::Paused(pause) = &ending {
         pause_hint(&run, pause, context);
     }
@@ -158,7 +161,9 @@ fn leave_at_a_signal(signals: Receiver<Stop>, first: Option<Stop>) {
 fn signal_of(finished: &Finished) -> Option<Stop> {
     match finished.ending {
         Ending::Stopped(signal) | Ending::Abandoned(signal) => Some(signal),
-        Ending::Passed | Ending::Paused(_) | Ending::Failed { .. } => finished.signal,
+        Ending::Passed | Ending::Paused(_) | Ending::Failed { .. } | Ending::Unrecorded { .. } => {
+            finished.signal
+        }
     }
 }
 
@@ -219,10 +224,10 @@ fn outlets(display: &Display) -> Outlets {
     Outlets { screen: Box::new(BufWriter::new(io::stderr())), copy }
 }
 
-fn ledger(run: &RunId, dir: &RunDir, context: &mut Context) {
+fn ledger(run: &RunId, dir: &RunDir, lacks_charges: bool, context: &mut Context) {
     let (out, look) = context.prose();
     let text = match Ledger::of_run(run, dir) {
-        Ok(ledger) => ledger.print(look),
+        Ok(ledger) => Ledger { lacks_charges, ..ledger }.print(look),
         Err(error) => format!("the ledger cannot be shown: {error}\n"),
     };
     write!(out, "\n{text}\n{}\n", sanitize::path(dir.path())).ok();
@@ -243,6 +248,7 @@ fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -
             late(signal, "it was pausing", format!("it is paused all the same: omg show {run}"))
         }),
         Ending::Stopped(signal) | Ending::Abandoned(signal) => Err(interrupted(run, *signal)),
+        Ending::Unrecorded { why, passed } => Err(unrecorded(run, why, *passed)),
         Ending::Failed { halted: Some(node), .. } => {
             Err(Failure::new(format!("run {run}: halted after node \"{node}\" failed"))
                 .hinted(format!("see why: omg show {run} {node}; then omg resume {run} --retry-failed")))
@@ -263,10 +269,23 @@ fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -
     }
 }
 
+fn unrecorded(run: &RunId, why: &str, passed: bool) -> Failure {
+    let what =
+        if passed { "every node passed, but that is not recorded" } else { "it could not be recorded" };
+    Failure::new(format!("run {run}: {what}: {why}")).hinted(format!(
+        "make room, or its directory writable again; then omg resume {run} --retry-failed goes on from what is recorded"
+    ))
+}
+
 fn interrupted(run: &RunId, signal: Stop) -> Failure {
     Failure::new(format!("run {run}: interrupted by {}", signal.name()))
         .hinted(format!("what passed is kept; go on with omg resume {run} --retry-failed"))
         .exiting(signal.exit_code())
+}
+
+fn cannot_record(run: &RunId, error: &LegError) -> Failure {
+    Failure::new(format!("run {run} cannot go on: {error}"))
+        .hinted("nothing was run; make room, or its directory writable, and type the same again")
 }
 
 pub(super) fn cannot_begin(error: LegError) -> Failure {

@@ -15,14 +15,18 @@ use crate::node::worktree::Git;
 use crate::node::{Runtime, Shell};
 use crate::process::Launcher;
 use crate::record::artifact::{self, ArtifactError};
+use crate::record::event::Held;
 use crate::record::feed::FeedError;
 use crate::record::lock::{self, LegLock, LockError};
 use crate::record::mint::{self, MintError};
-use crate::record::observe::Observer;
+use crate::record::observe::{Notice, Observer};
 use crate::record::snapshot::{BoundsState, GateState, SCHEMA};
-use crate::record::{Durability, Feed, Home, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage};
+use crate::record::{
+    Durability, Event, EventKind, Feed, Home, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage,
+};
 use crate::schedule::gate::Decision;
 use crate::schedule::halt::Halt;
+use crate::text::money::Cost;
 
 /// The permission mode of nodes that declare none (FACTS 0.1).
 pub const DEFAULT_MODE: PermissionMode = PermissionMode::Auto;
@@ -166,10 +170,26 @@ impl Leg {
         if order.inherited.leg == 1 {
             snapshot.write_initial()?;
         }
+        // A leg that cannot say that it begins could not say either what it spent.
+        feed.append(&[started(&order)])?;
+        observer.notice(Notice::Fed);
         let (halt, snapshot) = (Arc::new(halt), Arc::new(snapshot));
         let leg = Leg { run, dir, order, feed, snapshot, observer, clock, halt, _lock: lock };
-        leg.begin();
+        leg.post_guard();
         Ok(leg)
+    }
+}
+
+/// The first line of the leg. It carries what attempts may have cost that died with the engine of an earlier leg.
+fn started(order: &Order) -> Event {
+    let lost = order.inherited.lost.iter();
+    let held: Vec<Held> =
+        lost.map(|node| Held::new(node.as_str(), Cost::UNKNOWN, Usage::default())).collect();
+    Event {
+        rehearsal: order.rehearsal.is_some(),
+        cost_unknown: !held.is_empty(),
+        held,
+        ..Event::new(EventKind::RunStarted)
     }
 }
 

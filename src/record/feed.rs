@@ -4,7 +4,8 @@
 //! that are waiting, in the order of the calls. Lines are only ever added; of a write that failed half-way, whole
 //! lines stay and the torn end is cut off, or is ended by the next write where it cannot be cut.
 //! A feed that was removed, or whose place something else has taken, is put back before the next line: what it held
-//! is still in hand. Knows no meaning of an event; one process, the holder of the run's lock, writes a feed.
+//! is still in hand. The lines of an end that could not be written are owed: they go out before those of the next call.
+//! Knows no meaning of an event; one process, the holder of the run's lock, writes a feed.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -17,6 +18,7 @@ use thiserror::Error;
 use crate::clock::{SharedClock, rfc3339};
 use crate::record::event::{LINE_BYTES_MAX, SCHEMA, SKIPPED_MAX};
 use crate::record::{Event, RunDir, RunId, private};
+use crate::text::money::Cost;
 
 /// The most bytes of `detail` on a line; what the engine writes is far shorter.
 const DETAIL_BYTES_MAX: usize = 16 * 1024;
@@ -37,6 +39,8 @@ pub enum FeedError {
     Write {
         /// The feed.
         path: PathBuf,
+        /// Whether all of them are in the file all the same, for as long as the machine runs.
+        written: bool,
         /// What came of it.
         source: Arc<io::Error>,
     },
@@ -71,6 +75,10 @@ struct Queue {
     batch: Arc<Batch>,
     log: Option<Log>,
     closed: bool,
+    /// Lines that must not be lost and could not be written.
+    owed: Vec<u8>,
+    /// Whether charges of this leg are not known to be on disk.
+    lacks_charges: bool,
 }
 
 /// The fate of the lines that go out in one write; `None` until it is known.
@@ -81,6 +89,8 @@ struct Batch(Mutex<Option<Durable>>);
 #[derive(Clone)]
 struct Durable {
     bytes: usize,
+    /// How much of it is in the file, durable or not.
+    written: usize,
     failure: Option<Arc<io::Error>>,
 }
 
@@ -90,14 +100,44 @@ impl Feed {
         let path = directory.feed();
         let log = Log::open(&path)
             .map_err(|error| FeedError::Open { path: path.clone(), source: Arc::new(error) })?;
-        let queue =
-            Mutex::new(Queue { lines: Vec::new(), batch: Arc::default(), log: Some(log), closed: false });
+        let queue = Mutex::new(Queue {
+            lines: Vec::new(),
+            batch: Arc::default(),
+            log: Some(log),
+            closed: false,
+            owed: Vec::new(),
+            lacks_charges: false,
+        });
         Ok(Feed { path, run: run.clone(), clock, queue, settled: Condvar::new() })
     }
 
     /// Appends `events` in their order, with nothing between them, and returns once they are durable.
     pub fn append(&self, events: &[Event]) -> Result<(), FeedError> {
         let lines = self.encode(events)?;
+        self.put(&lines, 0)
+    }
+
+    /// The same of `ends`, and of `starts` behind them. Of a call that fails the ends are owed, the starts are not: what
+    /// cannot be announced does not start.
+    pub fn settle(&self, ends: &[Event], starts: &[Event]) -> Result<(), FeedError> {
+        let told = self.encode(ends).and_then(|mut lines| {
+            let owed = lines.len();
+            lines.extend(self.encode(starts)?);
+            self.put(&lines, owed)
+        });
+        if told.is_err() && ends.iter().any(|event| event.charge() != Cost::ZERO) {
+            self.lock().lacks_charges = true;
+        }
+        told
+    }
+
+    /// Whether something was paid for in this leg that the file may not tell of.
+    pub fn lacks_charges(&self) -> bool {
+        self.lock().lacks_charges
+    }
+
+    /// Puts `lines` into the file; the first `owed` bytes of them are owed if that fails.
+    fn put(&self, lines: &[u8], owed: usize) -> Result<(), FeedError> {
         if lines.is_empty() {
             return Ok(());
         }
@@ -105,11 +145,19 @@ impl Feed {
         if queue.closed {
             return Err(FeedError::Closed { path: self.path.clone() });
         }
-        queue.lines.extend_from_slice(&lines);
+        let begin = queue.lines.len();
+        queue.lines.extend_from_slice(lines);
         let (batch, end) = (Arc::clone(&queue.batch), queue.lines.len());
         let durable = self.await_batch(queue, &batch);
         match durable.failure {
-            Some(source) if durable.bytes < end => Err(FeedError::Write { path: self.path.clone(), source }),
+            Some(source) if durable.bytes < end => {
+                let written = durable.written.saturating_sub(begin);
+                if let Some(rest) = lines.get(written..owed) {
+                    self.lock().owed.extend_from_slice(rest);
+                }
+                let written = durable.written >= end;
+                Err(FeedError::Write { path: self.path.clone(), written, source })
+            }
             _ => Ok(()),
         }
     }
@@ -154,11 +202,19 @@ impl Feed {
 
     /// Writes everything that waits, without keeping others from queueing behind it.
     fn write_waiting<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, mut log: Log) -> MutexGuard<'a, Queue> {
-        let lines = std::mem::take(&mut queue.lines);
+        let mut lines = std::mem::take(&mut queue.owed);
+        let owed = lines.len();
+        lines.append(&mut queue.lines);
         let batch = std::mem::take(&mut queue.batch);
         drop(queue);
-        let durable = log.append(&lines);
+        let mut durable = log.append(&lines);
         let mut queue = self.lock();
+        queue.lacks_charges &= durable.failure.is_some();
+        if let Some(rest) = lines.get(durable.written..owed) {
+            queue.owed.splice(..0, rest.iter().copied());
+        }
+        durable.bytes = durable.bytes.saturating_sub(owed);
+        durable.written = durable.written.saturating_sub(owed);
         batch.set(durable);
         queue.log = Some(log);
         self.settled.notify_all();
@@ -229,7 +285,7 @@ impl Log {
         // them, and the next call may be able to put the feed back.
         let misplaced = self.put_back().err();
         if let Err(error) = self.end_torn_line() {
-            return Durable { bytes: 0, failure: Some(Arc::new(error)) };
+            return Durable { bytes: 0, written: 0, failure: Some(Arc::new(error)) };
         }
         let (written, mut failure) = write_as_much_as_goes(&self.file, lines);
         let whole = match failure {
@@ -243,7 +299,7 @@ impl Log {
             bytes = 0;
             failure.get_or_insert(error);
         }
-        Durable { bytes, failure: failure.map(Arc::new) }
+        Durable { bytes, written: whole, failure: failure.map(Arc::new) }
     }
 
     /// Gives the feed its name again where a node took it away, with all that it holds.
@@ -476,6 +532,7 @@ mod tests {
         assert!(matches!(feed.append(&[started("b")]), Err(FeedError::Write { .. })));
         fs::remove_dir(&file).unwrap();
         feed.append(&[started("c")]).unwrap();
+        assert!(!feed.lacks_charges());
         let nodes: Vec<String> = run.events().into_iter().map(|event| event.node_id).collect();
         assert_eq!(nodes, ["a", "b", "c"]);
     }

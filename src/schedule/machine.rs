@@ -9,6 +9,7 @@
 //! - a failure halts the run, or under `Continue` skips only the failed unit's descendants; a rejection only ever skips;
 //! - a judged failure of an arc's declarer with rounds left runs the arc's body again instead;
 //! - a waiting gate holds back its descendants only; a spent limit or cap holds back everything not yet started;
+//! - once the run cannot be recorded any more, what runs goes on to its end and nothing more is started;
 //! - a halt or a stop cancels what runs, waits for it, and starts nothing more;
 //! - a unit that never ran is accounted for when the run closes, with what it is owed to.
 
@@ -85,6 +86,10 @@ pub enum Event {
     OutOfTime,
     /// The limit that held units back is lifted.
     Refilled,
+    /// This unit was to start, and could not be recorded: it does not.
+    NotStarted(UnitIx),
+    /// What happens cannot be recorded any more.
+    Unrecorded,
 }
 
 /// What a unit took.
@@ -143,6 +148,8 @@ pub enum Blame {
     Halt(UnitIx),
     /// The run was stopped.
     Stop,
+    /// The run could not be recorded any more.
+    Unrecorded,
 }
 
 /// Which bound of the run was reached.
@@ -192,6 +199,11 @@ pub enum Outcome {
     },
     /// The run was stopped before it was done.
     Stopped,
+    /// The run could not be recorded any more, and was not done.
+    Unrecorded {
+        /// All that failed by themselves or were rejected, in file order.
+        failed: Vec<UnitIx>,
+    },
 }
 
 /// Why a run is paused; at least one member says something.
@@ -234,6 +246,7 @@ pub struct Machine {
     ledger: Ledger,
     limited: bool,
     capped: Option<Cap>,
+    unrecorded: bool,
     ending: Option<Blame>,
 }
 
@@ -284,6 +297,7 @@ impl Machine {
             ledger,
             limited: false,
             capped: None,
+            unrecorded: false,
             ending: None,
         };
         for unit in 0..count {
@@ -311,18 +325,30 @@ impl Machine {
                 self.refill();
                 None
             }
+            Event::NotStarted(unit) => {
+                self.take_back(unit);
+                None
+            }
+            Event::Unrecorded => {
+                self.unrecorded = true;
+                None
+            }
         }
     }
 
     /// Whether nothing runs and nothing more will, unless a limit is lifted.
     pub fn is_done(&self) -> bool {
-        self.running == 0
-            && (self.ending.is_some() || self.limited || self.capped.is_some() || self.ready.is_empty())
+        self.running == 0 && (self.limited || self.is_ending() || self.ready.is_empty())
     }
 
     /// Whether a spent limit holds units back, and nothing else ends the leg.
     pub fn waits_for_limit(&self) -> bool {
-        self.limited && self.ending.is_none() && self.capped.is_none()
+        self.limited && !self.is_ending()
+    }
+
+    /// Whether nothing more is started in this leg.
+    fn is_ending(&self) -> bool {
+        self.ending.is_some() || self.capped.is_some() || self.unrecorded
     }
 
     /// The round that `unit` is in: 0 outside a loop and on its first pass.
@@ -338,7 +364,7 @@ impl Machine {
     }
 
     fn start_next(&mut self) -> Option<Action> {
-        if self.ending.is_some() || self.limited || self.capped.is_some() {
+        if self.limited || self.is_ending() {
             return None;
         }
         while let Some(unit) = self.ready.pop_front() {
@@ -367,6 +393,15 @@ impl Machine {
         self.states[unit] = State::Running;
         self.running += 1;
         Action::Start(unit)
+    }
+
+    /// Undoes [`start`](Self::start).
+    fn take_back(&mut self, unit: UnitIx) {
+        self.states[unit] = State::Ready;
+        self.running -= 1;
+        self.release(unit, Bill::default());
+        self.ready.push_front(unit);
+        self.unrecorded = true;
     }
 
     /// The bound that starting `unit` might break, counting what running units may still spend.
@@ -494,6 +529,7 @@ impl Machine {
             Some(Blame::Halt(unit)) => Outcome::Failed { halted: Some(unit), failed },
             _ if all_passed => Outcome::Passed,
             Some(_) => Outcome::Stopped,
+            None if self.unrecorded => Outcome::Unrecorded { failed },
             None if pause != Pause::default() => Outcome::Paused(pause),
             None => Outcome::Failed { halted: None, failed },
         }
@@ -533,9 +569,8 @@ impl Machine {
             State::Settled(ending) => !matches!(ending, Ending::Waiting | Ending::Limited),
             other => other == State::Running,
         };
-        self.units_that(|state| !ran(state))
-            .filter_map(|unit| Some((unit, owed[unit].or(self.ending)?)))
-            .collect()
+        let ended = self.ending.or(self.unrecorded.then_some(Blame::Unrecorded));
+        self.units_that(|state| !ran(state)).filter_map(|unit| Some((unit, owed[unit].or(ended)?))).collect()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::graph::{Bounds, Cause, Graph, Node, NodeId, NodeIx, OnFail, Work};
 use crate::node::handoff::Material;
 use crate::node::runtime::reset;
 use crate::node::{Lanes, Runtime, Session, Shell};
+use crate::record::feed::FeedError;
 use crate::record::observe::{Notice, Observer};
 use crate::record::{Event, EventKind, Feed, Record, RunDir, Scribe, Verdict};
 use crate::schedule::attempt::Course;
@@ -217,12 +218,17 @@ impl GraphWork {
         self.observer.notice(Notice::Warning { node: Some(node.clone()), message });
     }
 
-    /// Appends events of a node under way; a failure is a warning.
-    pub fn announce(&self, node: &NodeId, events: &[Event]) {
-        if let Err(error) = self.feed.append(events) {
+    /// Appends events of a node under way; a failure is a warning as well.
+    ///
+    /// # Errors
+    /// When they are not durable.
+    pub fn announce(&self, node: &NodeId, events: &[Event]) -> Result<(), FeedError> {
+        let told = self.feed.append(events);
+        if let Err(error) = &told {
             self.warn(node, error.to_string());
         }
         self.observer.notice(Notice::Fed);
+        told
     }
 
     /// A round after the first begins in a fresh session, like a retry (DESIGN "Feedback edges").
