@@ -112,8 +112,9 @@ impl Inherited {
         }
     }
 
-    /// Failures are cleared, but for rejections. The last failure of a loop whose rounds are spent takes its whole body
-    /// with it, so that the loop begins anew; but for what a leg after that failure ran: there it has begun already.
+    /// Failures are cleared, but for rejections. A judged failure of a loop's declarer after its rounds takes its whole body
+    /// with it, so that the loop begins anew; but for what a leg after that failure ran: there it has begun already. A
+    /// declarer that was only ended, or broke, is tried again in its round, on what the body made in it.
     fn clear_failures(&mut self, graph: &Graph, dir: &RunDir, settled_in: &BTreeMap<String, u32>) {
         let is_gate = |id: &str| graph.find(id).is_some_and(|ix| matches!(graph.node(ix).work, Work::Gate));
         let failed: Vec<(String, Record)> = self
@@ -128,7 +129,14 @@ impl Inherited {
             if record.judged && asks(&id) {
                 self.read_reply(dir, &id);
             }
-            let body = graph.find(&id).filter(|_| record.round > 0).map(|ix| graph.feedback_body(ix));
+            let declarer =
+                graph.find(&id).filter(|ix| record.round > 0 && graph.node(*ix).feedback.is_some());
+            if declarer.is_some() && !record.judged {
+                self.records.insert(id.clone(), record.into_marker());
+                self.cleared.push(id);
+                continue;
+            }
+            let body = declarer.map(|ix| graph.feedback_body(ix));
             for member in body.unwrap_or_default() {
                 let member = graph.node(*member).id.as_str();
                 if settled_in.get(member) <= settled_in.get(&id) && self.drop_record(member) && member != id {
