@@ -215,6 +215,8 @@ impl Nodes {
         }
         let state = match event.event {
             EventKind::NodeRetried if !event.held_until.is_empty() => Some(NodeState::Held),
+            // An arc fires: the declarer is done until its round starts it again.
+            EventKind::NodeRetried if event.retries == 0 => Some(NodeState::Idle),
             EventKind::NodeStarted | EventKind::NodeRetried => Some(NodeState::Running),
             EventKind::NodePassed => Some(NodeState::Passed),
             EventKind::NodeFailed => Some(NodeState::Failed),
@@ -370,6 +372,25 @@ mod tests {
     fn a_close_without_an_open_is_no_leg() {
         let damaged = legs(r#"{"event":"run_finished","outcome":"passed"}"#);
         assert_eq!(damaged, Legs::default());
+    }
+
+    #[test]
+    fn only_what_ran_when_the_engine_died_was_cut_off() {
+        let mut nodes = nodes(
+            r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"w"}
+            {"event":"node_passed","node_id":"w","cost_usd":0.01}
+            {"event":"node_started","node_id":"r"}
+            {"event":"node_retried","node_id":"r","round":1,"cost_usd":0.01}
+            {"event":"node_started","node_id":"w","round":1}
+            {"event":"node_started","node_id":"x"}
+            {"event":"node_retried","node_id":"x","retries":1,"held_until":"2026-01-02T03:04:05Z"}"#,
+        );
+        assert_eq!((nodes.by_id["r"].state, nodes.by_id["x"].state), (NodeState::Idle, NodeState::Held));
+        nodes.end();
+        let cut: Vec<(&str, u32)> = nodes.by_id.iter().map(|(id, now)| (id.as_str(), now.cut_off)).collect();
+        assert_eq!(cut, [("r", 0), ("w", 1), ("x", 0)]);
+        assert_eq!(nodes.by_id["x"].attempts, 1);
     }
 
     #[test]

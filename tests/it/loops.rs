@@ -187,3 +187,23 @@ fn a_declarer_that_broke_is_tried_again_on_what_its_round_made() {
     env.omg(&["run", "g.yaml"]).exits(1);
     goes_on_in_its_round(&env);
 }
+
+#[test]
+fn a_crash_in_a_round_counts_only_what_ran_as_lost() {
+    let env = TestEnv::new();
+    let slow = "@on 2 touch asked\\n@on 2 sleep 30\\n";
+    let graph = SLOW_REVIEW.replace(slow, "").replace("\"w {{", &format!("\"{slow}w {{{{"));
+    env.write("g.yaml", format!("nodes:\n{graph}"));
+    let run = env.start(&["run", "g.yaml"]);
+    env.until("the second round is under way", || env.path("asked").exists());
+    run.signal(rustix::process::Signal::KILL);
+    run.wait();
+    let shown = env.omg(&["show", "latest"]).exits(0);
+    assert!(shown.row("r").contains("LOOPING") && shown.row("w").contains("LOST"), "{}", shown.stdout);
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    let held = &env.events_of("run_started")[1]["held"];
+    assert_eq!(held.as_array().map(Vec::len), Some(1), "{held}");
+    assert_eq!(held[0]["node"], "w");
+    assert_eq!(env.record("r")["cost_unknown"], serde_json::Value::Null);
+    contract::check_run_dir(&env.run_dir());
+}

@@ -292,6 +292,9 @@ fn settle(record: &mut Record, now: &NodeNow, legs: &Legs) {
     {
         *record = fed;
     }
+    if let (true, Some(marker)) = (*record == Record::default(), now.marker()) {
+        *record = marker;
+    }
     if *record == Record::default() {
         record.session_id.clone_from(&now.session_id);
     }
