@@ -183,9 +183,13 @@ fn purpose(args: &Args, run: &RunId, graph: &Graph, standing: &Standing) -> Resu
     if args.retry_failed {
         let retry = retry(graph, standing);
         let unfinished = !retry.cleared.is_empty() || !standing.unsettled.is_empty() || retry.has_work(graph);
-        let only_gates =
-            !waiting.is_empty() && retry.cleared.is_empty() && !retry.has_work_besides(graph, &waiting);
-        return Ok((unfinished && !only_gates || waiting.is_empty()).then_some(Purpose::Retry));
+        // A leg that died there has yet to say that the run pauses.
+        let only_gates = !standing.legs.open
+            && !waiting.is_empty()
+            && retry.cleared.is_empty()
+            && !retry.has_work_besides(graph, &waiting);
+        let is_work = unfinished && !only_gates || waiting.is_empty() || standing.legs.open;
+        return Ok(is_work.then_some(Purpose::Retry));
     }
     let mut decisions = BTreeMap::new();
     let asked = args.approve.iter().map(|id| (id, Decision::Approve));

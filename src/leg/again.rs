@@ -53,8 +53,11 @@ pub enum Purpose {
 /// The gates that wait for a person, in file order; an older snapshot names the first one only.
 pub fn waiting(graph: &Graph, standing: &Standing) -> Vec<NodeId> {
     let gate = &standing.snapshot.gate;
-    let named =
-        |id: &NodeId| gate.paused_at == id.as_str() || gate.waiting.iter().any(|it| it == id.as_str());
+    let named = |id: &NodeId| {
+        gate.paused_at == id.as_str()
+            || gate.waiting.iter().any(|it| it == id.as_str())
+            || standing.waiting.contains(id.as_str())
+    };
     let undecided = |id: &NodeId| !standing.records.contains_key(id.as_str());
     graph.nodes().iter().map(|node| &node.id).filter(|id| named(id) && undecided(id)).cloned().collect()
 }
@@ -196,12 +199,10 @@ impl Inherited {
                 self.carried.insert(id, (before + *cost, tokens + *usage));
             }
         }
-        for (id, attempts) in &standing.cut_off {
-            let asks = graph.find(id).is_some_and(|ix| matches!(graph.node(ix).work, Work::Model(_)));
-            let settled = self.records.get(id).is_some_and(Record::is_settled);
-            if let (Some(id), true, false) = (NodeId::parse(id), asks, settled) {
+        for (id, attempts) in standing.lost(graph) {
+            if !self.records.get(id.as_str()).is_some_and(Record::is_settled) {
                 let (before, usage) = self.carried.remove(&id).unwrap_or_default();
-                let lost = (0..*attempts).map(|_| Cost::UNKNOWN).sum::<Cost>();
+                let lost = (0..attempts).map(|_| Cost::UNKNOWN).sum::<Cost>();
                 self.lost.push(id.clone());
                 self.carried.insert(id, (before + lost, usage));
             }

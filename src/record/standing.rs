@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
+use crate::graph::{Graph, NodeId, Work};
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
 use crate::record::snapshot_reader::SnapshotError;
 use crate::record::stream::{self, StreamError};
@@ -28,6 +29,8 @@ pub struct Standing {
     pub settled_in: BTreeMap<String, u32>,
     /// How many attempts of each node were begun.
     pub attempts: BTreeMap<String, u32>,
+    /// The gates that waited when the last leg died; one that closed has them in its snapshot.
+    pub waiting: BTreeSet<String>,
     /// How many attempts of each node were cut off when a leg died: nobody knows what they cost.
     pub cut_off: BTreeMap<String, u32>,
 }
@@ -58,6 +61,8 @@ impl Standing {
         let settled_in = settled_in.collect();
         let cut_off = nodes.by_id.iter().filter(|(_, now)| now.cut_off > 0);
         let cut_off = cut_off.map(|(id, now)| (id.clone(), now.cut_off)).collect();
+        let waits = |now: &NodeNow| legs.open && now.state == NodeState::Waiting;
+        let waiting = nodes.by_id.iter().filter(|(_, now)| waits(now)).map(|(id, _)| id.clone()).collect();
         let mut records = std::mem::take(&mut snapshot.nodes);
         let mut unsettled = BTreeMap::new();
         for (id, now) in &nodes.by_id {
@@ -72,7 +77,15 @@ impl Standing {
                 }
             }
         }
-        Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, cut_off })
+        Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, waiting, cut_off })
+    }
+
+    /// The nodes of `graph` that have an attempt which died with its engine, and how many: each was paid for, and nobody
+    /// knows how much. A command costs nothing.
+    pub fn lost(&self, graph: &Graph) -> impl Iterator<Item = (NodeId, u32)> {
+        let asks = |id: &str| graph.find(id).is_some_and(|ix| matches!(graph.node(ix).work, Work::Model(_)));
+        let lost = self.cut_off.iter().filter(move |(id, _)| asks(id) && !self.legs.rehearsal);
+        lost.filter_map(|(id, attempts)| Some((NodeId::parse(id)?, *attempts)))
     }
 
     /// The nodes that passed.

@@ -19,7 +19,7 @@ use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::text::table::{Align, Cell, Table};
 use crate::view::history::run_json::{self, RunJson};
-use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage};
+use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage, lost};
 use crate::view::term::style::{self, Look};
 use crate::view::term::{ledger, when, words};
 
@@ -72,6 +72,11 @@ impl Shown {
             None => status::derive(&legs, brief.as_ref().map(Brief::completion), || probe(dir)),
         };
         let mut rows = rows(snapshot.map(|snapshot| snapshot.nodes).unwrap_or_default(), nodes, &legs);
+        let lost = lost(status, dir);
+        for (id, lost) in &lost {
+            let record = &mut rows.entry(id.clone()).or_default().record;
+            record.set_cost(record.cost() + *lost);
+        }
         let mut skipped = ledger::skipped(&legs, dir);
         // A node has one row: its record's where it has one, if only for what it cost.
         skipped.retain(|entry| match rows.get_mut(&entry.node) {
@@ -86,7 +91,7 @@ impl Shown {
         });
         let children_ended = children_ended(status, dir);
         Ok(Shown {
-            run: Run { id, legs, brief, status, children_ended },
+            run: Run { id, legs, brief, status, children_ended, lost },
             rows,
             skipped,
             dir: dir.clone(),
