@@ -21,8 +21,10 @@ pub struct Inherited {
     pub leg: u32,
     /// For the machine.
     pub before: Before,
-    /// The records that stay, markers included; what was cleared is carried instead.
-    pub records: BTreeMap<String, Record>,
+    /// The records as they stood. What the leg does not come to run again stays as it is.
+    pub stood: BTreeMap<String, Record>,
+    /// The records that stay whatever the leg runs, markers included; what was cleared is carried instead.
+    records: BTreeMap<String, Record>,
     /// What passed nodes left for others, by position.
     pub handed: Vec<Option<Handed>>,
     /// What declarers of feedback handed back.
@@ -73,6 +75,7 @@ impl Inherited {
         let mut next = Inherited {
             leg: standing.legs.count + 1,
             handed: vec![None; graph.nodes().len()],
+            stood: standing.records.clone(),
             records: standing.records.clone(),
             ..Inherited::default()
         };

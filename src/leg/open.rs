@@ -167,8 +167,10 @@ impl Leg {
         }
         let begun = snapshot_at_start(&run, &order);
         let snapshot = SnapshotWriter::start(&dir, begun, order.durability, Arc::clone(&observer))?;
-        if order.inherited.leg == 1 {
-            snapshot.write_initial()?;
+        match order.inherited.leg {
+            1 => snapshot.write_initial()?,
+            // What is there tells of gates that wait, and must until this leg has begun.
+            _ => snapshot.could_write()?,
         }
         // A leg that cannot say that it begins could not say either what it spent.
         feed.append(&[started(&order)])?;
@@ -207,7 +209,7 @@ fn snapshot_at_start(run: &RunId, order: &Order) -> Snapshot {
         inputs: order.inputs.clone(),
         continue_on_fail: order.continue_on_fail,
         default_permission_mode: order.default_mode.as_str().to_owned(),
-        nodes: order.inherited.records.clone(),
+        nodes: order.inherited.stood.clone(),
         gate: gate_state(&order.inherited.decisions, &[]),
         cwd: order.base.to_string_lossy().into_owned(),
         bounds: BoundsState::of(order.bounds),
