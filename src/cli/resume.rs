@@ -91,8 +91,9 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
         return redirect(&run, &graph, &standing, context);
     };
     let inherited = Inherited::of(&graph, &dir, &standing, &purpose);
-    // A run that was killed before it could say that it ended is closed by a leg with nothing to run.
-    if !inherited.has_work(&graph) && !standing.legs.open {
+    // A run that was killed before it could say that it ended, or whose snapshot lacks what its feed has, is closed by a leg
+    // with nothing to run.
+    if !inherited.has_work(&graph) && !standing.legs.open && !standing.is_behind {
         writeln!(context.prose().0, "run {run}: nothing to run again").ok();
         return Ok(0);
     }

@@ -29,6 +29,9 @@ pub struct Standing {
     pub settled_in: BTreeMap<String, u32>,
     /// How many attempts of each node were begun.
     pub attempts: BTreeMap<String, u32>,
+    /// Whether the snapshot lacks verdicts that the feed has, as after a full disk; a leg, if only one that finds nothing to
+    /// run, makes good for it.
+    pub is_behind: bool,
     /// The gates that waited when the last leg died; one that closed has them in its snapshot.
     pub waiting: BTreeSet<String>,
     /// How many attempts of each node were cut off when a leg died: nobody knows what they cost.
@@ -64,11 +67,12 @@ impl Standing {
         let waits = |now: &NodeNow| legs.open && now.state == NodeState::Waiting;
         let waiting = nodes.by_id.iter().filter(|(_, now)| waits(now)).map(|(id, _)| id.clone()).collect();
         let mut records = std::mem::take(&mut snapshot.nodes);
-        let mut unsettled = BTreeMap::new();
+        let (mut unsettled, mut is_behind) = (BTreeMap::new(), false);
         for (id, now) in &nodes.by_id {
             match later(now, records.get(id)) {
                 Later::Snapshot => {}
                 Later::Feed(record) => {
+                    is_behind |= records.get(id).is_none_or(|kept| kept.verdict != record.verdict);
                     records.insert(id.clone(), record);
                 }
                 Later::Unsettled => {
@@ -77,7 +81,7 @@ impl Standing {
                 }
             }
         }
-        Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, waiting, cut_off })
+        Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, is_behind, waiting, cut_off })
     }
 
     /// The nodes of `graph` that have an attempt which died with its engine, and how many: each was paid for, and nobody

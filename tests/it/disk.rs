@@ -555,3 +555,33 @@ fn a_rehearsal_keeps_the_contract_and_spends_nothing() {
     let ran = env.omg(&["rehearse", "g.yaml", "--json"]).exits(0);
     assert!(ran.stdout.lines().all(|line| line.starts_with('{')), "{}", ran.stdout);
 }
+
+#[test]
+fn a_passed_run_whose_snapshot_lacks_records_is_mended_by_a_resume() {
+    let env = TestEnv::new();
+    env.run_graph("nodes: [{id: a, prompt: a}, {id: b, prompt: b, depends_on: [a]}]", &[]).exits(0);
+    let file = env.run_dir().join("state.json");
+    let mut state = env.state();
+    state.as_object_mut().unwrap().remove("nodes");
+    fs::write(&file, serde_json::to_string_pretty(&state).unwrap()).unwrap();
+    let status = |env: &TestEnv| -> Value {
+        let shown = env.omg(&["show", "latest", "--json"]).exits(0).stdout;
+        serde_json::from_str::<Value>(&shown).unwrap()["run"]["status"].clone()
+    };
+    assert_eq!(status(&env), "FAIL");
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert_eq!((status(&env), env.spawns().len()), ("PASS".into(), 2));
+    assert_eq!(env.record("b")["cost_usd"], 0.01);
+    contract::check_run_dir(&env.run_dir());
+    says(&env.omg(&["resume", "latest", "--retry-failed"]).exits(0).stdout, &["nothing to run again"]);
+}
+
+#[test]
+fn a_pass_that_is_not_in_the_snapshot_is_told_as_none() {
+    let env = TestEnv::new();
+    let plant = format!("@sh cd {}/runs/* && rm state.json && mkdir state.json", env.home().display());
+    let graph = json!({"nodes": [{"id": "a", "prompt": plant}]});
+    let ran = env.run_graph(&graph.to_string(), &[]).exits(1);
+    says(&ran.stderr, &["every node passed, but that is not recorded", "--retry-failed"]);
+    assert_eq!(env.events_of("run_finished")[0]["outcome"], "failed");
+}
