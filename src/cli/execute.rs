@@ -31,6 +31,8 @@ use crate::view::term::when;
 
 /// How long a screen that takes nothing may keep a run that a signal ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// A warning names so many nodes, and counts the rest.
+const NAMED_MAX: usize = 10;
 
 /// A run that has its directory, and the signals to it from before that moment.
 pub(super) struct Claim {
@@ -92,6 +94,7 @@ pub(super) fn execute(
     let (run, dir) = (claimed.run.clone(), claimed.dir.clone());
     let (from, graph) = (stream::length(&dir.feed()), Arc::clone(&order.graph));
     let is_first = order.inherited.leg == 1;
+    warn_of_unbounded(&order, context);
     if display.detached {
         // From here on both are a file.
         (context.out_look, context.err_look) = (Look::default(), Look::default());
@@ -136,6 +139,33 @@ pub(super) fn execute(
         Some(code) => failure.exiting(code),
         None => failure,
     })
+}
+
+/// A bound on dollars holds back starts; what a node without a budget costs is known once it has ended.
+fn warn_of_unbounded(order: &Order, context: &mut Context) {
+    if order.bounds.spend.is_none() || order.rehearsal.is_some() {
+        return;
+    }
+    let graph = &order.graph;
+    let left = graph.positions().filter(|ix| !order.inherited.before.passed.contains(&ix.get()));
+    let is_unbounded = |work: &Work| matches!(work, Work::Model(model) if model.budget.is_none());
+    let nodes: Vec<String> = left
+        .map(|ix| graph.node(ix))
+        .filter(|node| is_unbounded(&node.work))
+        .map(|node| format!("\"{}\"", node.id))
+        .collect();
+    if nodes.is_empty() {
+        return;
+    }
+    let more = nodes.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    writeln!(
+        context.err,
+        "WARNING: max_usd is kept by not starting nodes, and what a node without budget_usd will cost is not known when it \
+         starts: those that run when it is reached are paid on top ({}{more})",
+        nodes[..nodes.len().min(NAMED_MAX)].join(", ")
+    )
+    .ok();
 }
 
 /// Nothing is left to be ended or recorded, only told, and nobody may be reading: the next signal ends the program
@@ -184,20 +214,25 @@ fn pause_hint(run: &RunId, pause: &Paused, context: &mut Context) {
         let later = later.map(|when| format!("    (after {when})")).unwrap_or_default();
         writeln!(out, "  omg resume {run} --retry-failed{later}").ok();
     }
-    if let Some(cap) = pause.cap {
-        writeln!(out, "\nPaused: the run's bound on {} is reached.", cap.words()).ok();
-        let flag = raised(cap);
+    if let Some(bound) = pause.bound() {
+        writeln!(out, "\nPaused: {bound}.").ok();
+        let flag = raised(pause);
         writeln!(out, "  omg resume {run} --retry-failed {flag}").ok();
     }
     out.flush().ok();
 }
 
 /// What lets a run go on whose bound was reached. The bound on time is each leg's own.
-fn raised(cap: Cap) -> &'static str {
-    match cap {
-        Cap::Spend => "--max-usd DOLLARS, more than before",
-        Cap::Executions => "--max-executions N, more than before",
-        Cap::Wall => "   (for as long again; --max-wall TIME changes it)",
+fn raised(pause: &Paused) -> String {
+    let Some((_, short)) = &pause.short else {
+        return "   (for as long again; --max-wall TIME changes it)".to_owned();
+    };
+    match (short.cap, short.may_spend.is_zero()) {
+        (Cap::Spend, true) => format!("--max-usd DOLLARS    (more than {})", short.spent),
+        (Cap::Spend, false) => {
+            format!("--max-usd {}    (or more)", (short.spent + short.may_spend).usd())
+        }
+        _ => format!("--max-executions {}    (or more)", short.executed + short.executions),
     }
 }
 

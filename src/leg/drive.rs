@@ -17,7 +17,7 @@ use crate::record::event::{self, SKIPPED_MAX, SkipWhy, Skipped};
 use crate::record::observe::Notice;
 use crate::record::{Event, EventKind, Scribe, SnapshotError};
 use crate::schedule::engine::{Conducted, Services, conduct};
-use crate::schedule::machine::{Blame, Cap, Closing, Machine, Outcome};
+use crate::schedule::machine::{Blame, Cap, Closing, Machine, Outcome, Short};
 use crate::schedule::nodes::GraphWork;
 use crate::schedule::work::Workload as _;
 use crate::text::money::Cost;
@@ -78,6 +78,8 @@ pub struct Paused {
     pub lifts: Option<Timestamp>,
     /// The bound that was reached.
     pub cap: Option<Cap>,
+    /// What it left no room for: the node, and what that takes.
+    pub short: Option<(NodeId, Short)>,
 }
 
 impl Paused {
@@ -87,8 +89,28 @@ impl Paused {
             let nodes: Vec<&str> = self.limited.iter().map(NodeId::as_str).collect();
             format!("{}: {words}", nodes.join(", "))
         });
-        let cap = self.cap.map(|cap| format!("the run's bound on {} is reached", cap.words()));
-        limit.into_iter().chain(cap).collect::<Vec<_>>().join("; ")
+        limit.into_iter().chain(self.bound()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Paused {
+    /// Which bound was reached, and what it left no room for.
+    pub fn bound(&self) -> Option<String> {
+        let cap = self.cap?;
+        let Some((node, short)) = &self.short else {
+            return Some(format!("the run's bound on {} is reached", cap.words()));
+        };
+        let takes = match (short.cap, short.may_spend.is_zero()) {
+            (Cap::Spend, true) => format!("{} are spent", short.spent),
+            (Cap::Spend, false) => {
+                format!("that may spend {}, and {} are spent", short.may_spend, short.spent)
+            }
+            _ => format!(
+                "that may take {} with its retries, and there were {}",
+                short.executions, short.executed
+            ),
+        };
+        Some(format!("the run's bound on {} leaves no room for {node}: {takes}", cap.words()))
     }
 }
 
@@ -285,6 +307,7 @@ impl Leg {
                     limit: limited.first().map(|held| held.words.clone()),
                     lifts,
                     cap: pause.cap,
+                    short: pause.short.map(|short| (id(&short.unit), short)),
                 })
             }
             (Outcome::Stopped, Some(signal)) => Ending::Stopped(signal),

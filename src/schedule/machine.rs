@@ -8,7 +8,8 @@
 //! - units that share an exclusive resource never run at the same time;
 //! - a failure halts the run, or under `Continue` skips only the failed unit's descendants; a rejection only ever skips;
 //! - a judged failure of an arc's declarer with rounds left runs the arc's body again instead;
-//! - a waiting gate holds back its descendants only; a spent limit or cap holds back everything not yet started;
+//! - a waiting gate holds back its descendants only, a bound on the run what it leaves no room for, a spent limit
+//!   everything not yet started;
 //! - once the run cannot be recorded any more, what runs goes on to its end and nothing more is started;
 //! - a halt or a stop cancels what runs, waits for it, and starts nothing more;
 //! - a unit that never ran is accounted for when the run closes, with what it is owed to.
@@ -215,6 +216,35 @@ pub struct Pause {
     pub limited: Vec<UnitIx>,
     /// The bound that was reached.
     pub cap: Option<Cap>,
+    /// The first unit that it left no room for; none for the bound on time.
+    pub short: Option<Short>,
+}
+
+/// A unit that a bound leaves no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// The unit.
+    pub unit: UnitIx,
+    /// The bound.
+    pub cap: Cap,
+    /// The most executions that the unit may take.
+    pub executions: u32,
+    /// The executions of all legs so far.
+    pub executed: u32,
+    /// The most that it may spend, as far as that is bounded.
+    pub may_spend: Money,
+    /// What all legs have spent so far.
+    pub spent: Money,
+}
+
+/// Whether the bounds of a run leave room for a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// There may be, once a running unit settles.
+    Later,
+    /// Not in this leg.
+    Never(Cap),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,6 +276,7 @@ pub struct Machine {
     ledger: Ledger,
     limited: bool,
     capped: Option<Cap>,
+    short: Option<Short>,
     unrecorded: bool,
     ending: Option<Blame>,
 }
@@ -297,6 +328,7 @@ impl Machine {
             ledger,
             limited: false,
             capped: None,
+            short: None,
             unrecorded: false,
             ending: None,
         };
@@ -367,18 +399,31 @@ impl Machine {
         if self.limited || self.is_ending() {
             return None;
         }
-        while let Some(unit) = self.ready.pop_front() {
+        let (mut at, mut short) = (0, None);
+        while let Some(&unit) = self.ready.get(at) {
             if let Some(resource) = self.plan.units[unit].exclusive
                 && self.holders.contains_key(&resource)
             {
+                self.ready.remove(at);
                 self.parked.entry(resource).or_default().push_back(unit);
                 continue;
             }
-            if let Some(cap) = self.cap_reached_by(unit) {
-                self.ready.push_front(unit);
-                return self.wait_for_room(cap);
+            match self.room_for(unit) {
+                Room::Enough => {
+                    self.ready.remove(at);
+                    return Some(self.start(unit));
+                }
+                // A running unit may leave more than it reserved: what came first is not overtaken.
+                Room::Later => return None,
+                Room::Never(cap) => {
+                    short.get_or_insert(self.short(unit, cap));
+                    at += 1;
+                }
             }
-            return Some(self.start(unit));
+        }
+        if self.running == 0 && short.is_some() {
+            self.capped = short.map(|short| short.cap);
+            self.short = short;
         }
         None
     }
@@ -404,27 +449,40 @@ impl Machine {
         self.unrecorded = true;
     }
 
-    /// The bound that starting `unit` might break, counting what running units may still spend.
-    fn cap_reached_by(&self, unit: UnitIx) -> Option<Cap> {
+    /// Whether the bounds leave room for `unit`, counting what running units may still take.
+    fn room_for(&self, unit: UnitIx) -> Room {
+        let ledger = &self.ledger;
+        let Some(cap) = self.cap_reached_by(unit, ledger.reserved, ledger.reserved_executions) else {
+            return Room::Enough;
+        };
+        if self.cap_reached_by(unit, Money::ZERO, 0).is_some() { Room::Never(cap) } else { Room::Later }
+    }
+
+    /// The bound that starting `unit` might break while so much is reserved.
+    fn cap_reached_by(&self, unit: UnitIx, reserved: Money, reserved_executions: u32) -> Option<Cap> {
         let (spec, caps, ledger) = (&self.plan.units[unit], &self.plan.bounds, &self.ledger);
         if spec.executions == 0 {
             return None;
         }
-        let executions = ledger.executions + ledger.reserved_executions + spec.executions;
+        let executions = ledger.executions + reserved_executions + spec.executions;
         if caps.executions.is_some_and(|cap| executions > cap) {
             return Some(Cap::Executions);
         }
-        let committed = ledger.spent + ledger.reserved;
+        let committed = ledger.spent + reserved;
         let (cap, may_spend) = (caps.spend?, spec.may_spend?);
         (committed >= cap || committed + may_spend > cap).then_some(Cap::Spend)
     }
 
-    /// A running unit may leave more room than it reserved; only with none running is the bound reached for good.
-    fn wait_for_room(&mut self, cap: Cap) -> Option<Action> {
-        if self.running == 0 {
-            self.capped = Some(cap);
+    fn short(&self, unit: UnitIx, cap: Cap) -> Short {
+        let (spec, ledger) = (&self.plan.units[unit], &self.ledger);
+        Short {
+            unit,
+            cap,
+            executions: spec.executions,
+            executed: ledger.executions,
+            may_spend: spec.may_spend.unwrap_or(Money::ZERO),
+            spent: ledger.spent,
         }
-        None
     }
 
     fn settle(&mut self, unit: UnitIx, ending: Ending, bill: Bill) -> Option<Action> {
@@ -537,7 +595,12 @@ impl Machine {
 
     fn pause(&self) -> Pause {
         let that_ended = |ending| self.units_that(move |state| state == State::Settled(ending)).collect();
-        Pause { gates: that_ended(Ending::Waiting), limited: that_ended(Ending::Limited), cap: self.capped }
+        Pause {
+            gates: that_ended(Ending::Waiting),
+            limited: that_ended(Ending::Limited),
+            cap: self.capped,
+            short: self.short,
+        }
     }
 
     fn units_that(&self, holds: impl Fn(State) -> bool) -> impl Iterator<Item = UnitIx> {

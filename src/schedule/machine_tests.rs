@@ -254,14 +254,40 @@ fn a_reached_cap_pauses() {
     machine.step(Event::Settled(0, Ending::Passed, bill(0.6)));
     assert_eq!(start_all(&mut machine), Vec::<UnitIx>::new());
     assert!(machine.is_done());
-    let paused = Outcome::Paused(Pause { cap: Some(Cap::Spend), ..Pause::default() });
-    assert_eq!(machine.close().outcome, paused);
+    let Outcome::Paused(pause) = machine.close().outcome else { panic!("not paused") };
+    assert_eq!((pause.cap, pause.short.map(|short| short.cap)), (Some(Cap::Spend), Some(Cap::Spend)));
     let bounds = Bounds { executions: Some(1), ..Bounds::default() };
     let mut machine = fresh(paid(&[&[], &[0]], 0.0, bounds));
     start_all(&mut machine);
     machine.step(Event::Settled(0, Ending::Passed, bill(9.0)));
     start_all(&mut machine);
     assert!(matches!(machine.close().outcome, Outcome::Paused(Pause { cap: Some(Cap::Executions), .. })));
+}
+
+#[test]
+fn what_never_fits_is_passed_over_and_what_may_fit_later_is_not_overtaken() {
+    let plan = |cap| {
+        let mut plan = plan(&[&[], &[], &[]], OnFail::Halt);
+        for (unit, executions) in [3, 6, 1].into_iter().enumerate() {
+            plan.units[unit].executions = executions;
+        }
+        plan.bounds.executions = Some(cap);
+        plan
+    };
+    let took = |executions| Bill { executions, ..FREE };
+    let mut machine = fresh(plan(5));
+    assert_eq!(start_all(&mut machine), [0, 2], "unit 1 never fits");
+    machine.step(Event::Settled(0, Ending::Passed, took(1)));
+    machine.step(Event::Settled(2, Ending::Passed, took(1)));
+    assert_eq!(start_all(&mut machine), [] as [UnitIx; 0]);
+    let Outcome::Paused(pause) = machine.close().outcome else { panic!("not paused") };
+    let short = pause.short.expect("a unit that did not fit");
+    assert_eq!((short.unit, short.executions, short.executed), (1, 6, 2));
+
+    let mut machine = fresh(plan(8));
+    assert_eq!(start_all(&mut machine), [0], "unit 1 fits once unit 0 has left some of its own");
+    machine.step(Event::Settled(0, Ending::Passed, took(1)));
+    assert_eq!(start_all(&mut machine), [1, 2]);
 }
 
 #[test]

@@ -246,3 +246,32 @@ fn a_limit_that_was_waited_out_is_not_told_as_the_reason_of_a_later_pause() {
     assert_eq!(env.events_of("run_finished")[0]["detail"], serde_json::Value::Null);
     assert_eq!(env.events_of("run_finished")[0]["held"], serde_json::Value::Null);
 }
+
+#[test]
+fn a_bound_on_executions_lets_what_fits_run_and_says_what_would_do() {
+    let env = TestEnv::new();
+    let graph = "max_executions: 3\nnodes:\n  - {id: a, prompt: \"@exit 1\", retry: {max: 5, on: [nonzero_exit]}}\n  - {id: b, prompt: b}\n";
+    let ran = env.run_graph(graph, &[]).exits(2);
+    assert_eq!(env.record("b")["verdict"], "PASS");
+    for said in ["no room for a", "may take 6", "there were 1", "--max-executions 7"] {
+        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+    env.omg(&["resume", "latest", "--retry-failed", "--max-executions", "6"]).exits(2);
+    env.omg(&["resume", "latest", "--retry-failed", "--max-executions", "7"]).exits(1);
+    assert_eq!(env.spawns().len(), 7);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn a_bound_on_dollars_names_what_it_cannot_bound_and_what_would_do() {
+    let env = TestEnv::new();
+    let graph = "nodes:\n  - {id: a, prompt: a}\n  - {id: b, prompt: b, depends_on: [a], budget_usd: 0.5}\n";
+    let ran = env.run_graph(graph, &["--max-usd", "0.2"]).exits(2);
+    assert!(ran.stderr.contains("WARNING: max_usd") && ran.stderr.contains("(\"a\")"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("no room for b") && ran.stdout.contains("--max-usd 0.51"), "{}", ran.stdout);
+    let ran = env.omg(&["resume", "latest", "--retry-failed", "--max-usd", "0.51"]).exits(0);
+    assert!(!ran.stderr.contains("WARNING"), "{}", ran.stderr);
+    let other = TestEnv::new();
+    let ran = other.run_graph(graph, &[]).exits(0);
+    assert!(!ran.stderr.contains("WARNING"), "{}", ran.stderr);
+}
