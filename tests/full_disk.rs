@@ -57,8 +57,12 @@ fn a_torn_line_is_taken_back_and_whole_ones_stay() {
     assert!(feed.lacks_charges());
     assert!(feed.settle(&[passed("owed too")], &[]).is_err());
     limit_file_size(None);
+    let length = fs::metadata(run.feed()).unwrap().len();
+    limit_file_size(Some(length + line * 7 / 2));
+    assert!(feed.settle(&[passed("end")], &[started("taken back"), started("torn")]).is_err());
+    limit_file_size(None);
     feed.append(&[started("last")]).unwrap();
     assert!(!feed.lacks_charges());
     let text = fs::read_to_string(run.feed()).unwrap();
-    assert_eq!(nodes(&text)[3..], ["fits", "owed", "owed too", "last"], "{text}");
+    assert_eq!(nodes(&text)[3..], ["fits", "owed", "owed too", "end", "last"], "{text}");
 }

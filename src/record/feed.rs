@@ -9,6 +9,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -72,6 +73,8 @@ pub struct Feed {
 /// What the appending threads share. Whoever takes `log` out writes; the others wait for `settled`.
 struct Queue {
     lines: Vec<u8>,
+    /// Which of them are starts, that are not to be in the file when their call fails.
+    starts: Range<usize>,
     batch: Arc<Batch>,
     log: Option<Log>,
     closed: bool,
@@ -102,6 +105,7 @@ impl Feed {
             .map_err(|error| FeedError::Open { path: path.clone(), source: Arc::new(error) })?;
         let queue = Mutex::new(Queue {
             lines: Vec::new(),
+            starts: 0..0,
             batch: Arc::default(),
             log: Some(log),
             closed: false,
@@ -114,7 +118,7 @@ impl Feed {
     /// Appends `events` in their order, with nothing between them, and returns once they are durable.
     pub fn append(&self, events: &[Event]) -> Result<(), FeedError> {
         let lines = self.encode(events)?;
-        self.put(&lines, 0)
+        self.put(&lines, None)
     }
 
     /// The same of `ends`, and of `starts` behind them. Of a call that fails the ends are owed, the starts are not: what
@@ -123,7 +127,7 @@ impl Feed {
         let told = self.encode(ends).and_then(|mut lines| {
             let owed = lines.len();
             lines.extend(self.encode(starts)?);
-            self.put(&lines, owed)
+            self.put(&lines, Some(owed))
         });
         if told.is_err() && ends.iter().any(|event| event.charge() != Cost::ZERO) {
             self.lock().lacks_charges = true;
@@ -136,8 +140,8 @@ impl Feed {
         self.lock().lacks_charges
     }
 
-    /// Puts `lines` into the file; the first `owed` bytes of them are owed if that fails.
-    fn put(&self, lines: &[u8], owed: usize) -> Result<(), FeedError> {
+    /// Puts `lines` into the file. If that fails the first `owed` bytes of them are owed, and the others not in the file.
+    fn put(&self, lines: &[u8], owed: Option<usize>) -> Result<(), FeedError> {
         if lines.is_empty() {
             return Ok(());
         }
@@ -148,11 +152,14 @@ impl Feed {
         let begin = queue.lines.len();
         queue.lines.extend_from_slice(lines);
         let (batch, end) = (Arc::clone(&queue.batch), queue.lines.len());
+        if let Some(owed) = owed {
+            queue.starts = begin + owed..end;
+        }
         let durable = self.await_batch(queue, &batch);
         match durable.failure {
             Some(source) if durable.bytes < end => {
                 let written = durable.written.saturating_sub(begin);
-                if let Some(rest) = lines.get(written..owed) {
+                if let Some(rest) = lines.get(written..owed.unwrap_or(0)) {
                     self.lock().owed.extend_from_slice(rest);
                 }
                 let written = durable.written >= end;
@@ -206,8 +213,9 @@ impl Feed {
         let owed = lines.len();
         lines.append(&mut queue.lines);
         let batch = std::mem::take(&mut queue.batch);
+        let starts = std::mem::take(&mut queue.starts);
         drop(queue);
-        let mut durable = log.append(&lines);
+        let mut durable = log.append(&lines, owed + starts.start..owed + starts.end);
         let mut queue = self.lock();
         queue.lacks_charges &= durable.failure.is_some();
         if let Some(rest) = lines.get(durable.written..owed) {
@@ -279,26 +287,28 @@ impl Log {
         Ok(Log { path: path.to_path_buf(), file, end, torn: last != [b'\n'] })
     }
 
-    /// Appends whole `lines` and makes them durable, as far as the disk allows.
-    fn append(&mut self, lines: &[u8]) -> Durable {
+    /// Appends whole `lines` and makes them durable, as far as the disk allows. Of the bytes `starts` of them all or none.
+    fn append(&mut self, lines: &[u8], starts: Range<usize>) -> Durable {
         // Lines that cannot be found by the feed's name are kept all the same: this program's own screen still reads
         // them, and the next call may be able to put the feed back.
         let misplaced = self.put_back().err();
         if let Err(error) = self.end_torn_line() {
             return Durable { bytes: 0, written: 0, failure: Some(Arc::new(error)) };
         }
-        let (written, mut failure) = write_as_much_as_goes(&self.file, lines);
-        let whole = match failure {
+        let (written, refused) = write_as_much_as_goes(&self.file, lines);
+        let unsynced = misplaced.or_else(|| self.file.sync_data().err());
+        let mut whole = match refused {
             None => written,
             Some(_) => lines[..written].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
         };
+        let is_durable = unsynced.is_none();
+        let failure = refused.or(unsynced);
+        if failure.is_some() && starts.contains(&whole.saturating_sub(1)) {
+            whole = starts.start;
+        }
         self.end += whole as u64;
         self.torn = whole < written && self.file.set_len(self.end).is_err();
-        let mut bytes = whole;
-        if let Err(error) = misplaced.map_or_else(|| self.file.sync_data(), Err) {
-            bytes = 0;
-            failure.get_or_insert(error);
-        }
+        let bytes = if is_durable { whole } else { 0 };
         Durable { bytes, written: whole, failure: failure.map(Arc::new) }
     }
 
@@ -540,7 +550,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_reported() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let durable = Log { path: "/dev/full".into(), file, end: 0, torn: false }.append(b"line\n");
+        let durable = Log { path: "/dev/full".into(), file, end: 0, torn: false }.append(b"line\n", 0..0);
         assert_eq!((durable.bytes, durable.failure.unwrap().kind()), (0, io::ErrorKind::StorageFull));
     }
 }
