@@ -45,4 +45,24 @@ fn a_torn_line_is_taken_back_and_whole_ones_stay() {
     assert_eq!(nodes(&text), ["first", "whole"]);
     feed.append(&[started("later")]).unwrap();
     assert_eq!(nodes(&fs::read_to_string(run.feed()).unwrap()), ["first", "whole", "later"]);
+
+    let length = fs::metadata(run.feed()).unwrap().len();
+    let passed = |node: &str| {
+        let mut event = Event::of_node(EventKind::NodePassed, node);
+        event.cost_usd = Some(0.01);
+        event
+    };
+    limit_file_size(Some(length + line * 3 / 2));
+    assert!(feed.settle(&[passed("fits"), passed("owed")], &[started("no start")]).is_err());
+    assert!(feed.lacks_charges());
+    assert!(feed.settle(&[passed("owed too")], &[]).is_err());
+    limit_file_size(None);
+    let length = fs::metadata(run.feed()).unwrap().len();
+    limit_file_size(Some(length + line * 7 / 2));
+    assert!(feed.settle(&[passed("end")], &[started("taken back"), started("torn")]).is_err());
+    limit_file_size(None);
+    feed.append(&[started("last")]).unwrap();
+    assert!(!feed.lacks_charges());
+    let text = fs::read_to_string(run.feed()).unwrap();
+    assert_eq!(nodes(&text)[3..], ["fits", "owed", "owed too", "end", "last"], "{text}");
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use jiff::tz::TimeZone;
 
 use super::Failure;
 use super::context::Context;
 use super::detach;
 use super::failure::PAUSED;
+use crate::clock::rfc3339;
 use crate::graph::{Graph, NodeId, Work};
 use crate::leg::drive::{Ending, Finished, Paused};
 use crate::leg::open::Claimed;
@@ -25,9 +27,12 @@ use crate::text::sanitize;
 use crate::view::term::Look;
 use crate::view::term::ledger::Ledger;
 use crate::view::term::progress::{Options, Outlets, Progress};
+use crate::view::term::when;
 
 /// How long a screen that takes nothing may keep a run that a signal ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// A warning names so many nodes, and counts the rest.
+const NAMED_MAX: usize = 10;
 
 /// A run that has its directory, and the signals to it from before that moment.
 pub(super) struct Claim {
@@ -88,6 +93,8 @@ pub(super) fn execute(
     let Claim { run: claimed, signals } = claim;
     let (run, dir) = (claimed.run.clone(), claimed.dir.clone());
     let (from, graph) = (stream::length(&dir.feed()), Arc::clone(&order.graph));
+    let is_first = order.inherited.leg == 1;
+    warn_of_unbounded(&order, context);
     if display.detached {
         // From here on both are a file.
         (context.out_look, context.err_look) = (Look::default(), Look::default());
@@ -96,7 +103,9 @@ pub(super) fn execute(
     }
     let (observer, progress) =
         Progress::start(&dir, options(&order, display, from, context), outlets(display));
-    let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer).map_err(cannot_begin);
+    let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer);
+    let opened =
+        opened.map_err(|error| if is_first { cannot_begin(error) } else { cannot_record(&run, &error) });
     let finished = opened.and_then(|leg| {
         if display.detached
             && let Err(failure) = detach::leave(&run, &dir, context)
@@ -104,11 +113,11 @@ pub(super) fn execute(
             leg.give_up();
             return Err(failure);
         }
-        leg.drive(signals.clone()).map_err(cannot_begin)
+        Ok(leg.drive(signals.clone()))
     });
     leave_at_a_signal(signals, finished.as_ref().ok().and_then(signal_of));
     progress.finish();
-    let Finished { ending, left_running, notes, signal } = finished?;
+    let Finished { ending, left_running, notes, signal, lacks_charges } = finished?;
     for (node, pid) in left_running {
         writeln!(context.err, "left running: node \"{node}\", pid {pid}").ok();
     }
@@ -121,7 +130,7 @@ pub(super) fn execute(
         ))
         .exiting(signal.exit_code()));
     }
-    ledger(&run, &dir, context);
+    ledger(&run, &dir, lacks_charges, context);
     if let Ending::Paused(pause) = &ending {
         pause_hint(&run, pause, context);
     }
@@ -130,6 +139,33 @@ pub(super) fn execute(
         Some(code) => failure.exiting(code),
         None => failure,
     })
+}
+
+/// A bound on dollars holds back starts; what a node without a budget costs is known once it has ended.
+fn warn_of_unbounded(order: &Order, context: &mut Context) {
+    if order.bounds.spend.is_none() || order.rehearsal.is_some() {
+        return;
+    }
+    let graph = &order.graph;
+    let left = graph.positions().filter(|ix| !order.inherited.before.passed.contains(&ix.get()));
+    let is_unbounded = |work: &Work| matches!(work, Work::Model(model) if model.budget.is_none());
+    let nodes: Vec<String> = left
+        .map(|ix| graph.node(ix))
+        .filter(|node| is_unbounded(&node.work))
+        .map(|node| format!("\"{}\"", node.id))
+        .collect();
+    if nodes.is_empty() {
+        return;
+    }
+    let more = nodes.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    writeln!(
+        context.err,
+        "WARNING: max_usd is kept by not starting nodes, and what a node without budget_usd will cost is not known when it \
+         starts: those that run when it is reached are paid on top ({}{more})",
+        nodes[..nodes.len().min(NAMED_MAX)].join(", ")
+    )
+    .ok();
 }
 
 /// Nothing is left to be ended or recorded, only told, and nobody may be reading: the next signal ends the program
@@ -155,7 +191,9 @@ fn leave_at_a_signal(signals: Receiver<Stop>, first: Option<Stop>) {
 fn signal_of(finished: &Finished) -> Option<Stop> {
     match finished.ending {
         Ending::Stopped(signal) | Ending::Abandoned(signal) => Some(signal),
-        Ending::Passed | Ending::Paused(_) | Ending::Failed { .. } => finished.signal,
+        Ending::Passed | Ending::Paused(_) | Ending::Failed { .. } | Ending::Unrecorded { .. } => {
+            finished.signal
+        }
     }
 }
 
@@ -171,23 +209,30 @@ fn pause_hint(run: &RunId, pause: &Paused, context: &mut Context) {
     }
     if let Some(words) = &pause.limit {
         writeln!(out, "\nPaused: {}", sanitize::one_line(words)).ok();
-        let later = limit::resets(words).map(|when| format!("    (after {when})")).unwrap_or_default();
+        let local = pause.lifts.map(|at| when::short(&rfc3339(at), &TimeZone::system()));
+        let later = local.or_else(|| limit::resets(words));
+        let later = later.map(|when| format!("    (after {when})")).unwrap_or_default();
         writeln!(out, "  omg resume {run} --retry-failed{later}").ok();
     }
-    if let Some(cap) = pause.cap {
-        writeln!(out, "\nPaused: the run's bound on {} is reached.", cap.words()).ok();
-        let flag = raised(cap);
+    if let Some(bound) = pause.bound() {
+        writeln!(out, "\nPaused: {bound}.").ok();
+        let flag = raised(pause);
         writeln!(out, "  omg resume {run} --retry-failed {flag}").ok();
     }
     out.flush().ok();
 }
 
 /// What lets a run go on whose bound was reached. The bound on time is each leg's own.
-fn raised(cap: Cap) -> &'static str {
-    match cap {
-        Cap::Spend => "--max-usd DOLLARS, more than before",
-        Cap::Executions => "--max-executions N, more than before",
-        Cap::Wall => "   (for as long again; --max-wall TIME changes it)",
+fn raised(pause: &Paused) -> String {
+    let Some((_, short)) = &pause.short else {
+        return "   (for as long again; --max-wall TIME changes it)".to_owned();
+    };
+    match (short.cap, short.may_spend.is_zero()) {
+        (Cap::Spend, true) => format!("--max-usd DOLLARS    (more than {})", short.spent),
+        (Cap::Spend, false) => {
+            format!("--max-usd {}    (or more)", (short.spent + short.may_spend).usd())
+        }
+        _ => format!("--max-executions {}    (or more)", short.executed + short.executions),
     }
 }
 
@@ -214,10 +259,10 @@ fn outlets(display: &Display) -> Outlets {
     Outlets { screen: Box::new(BufWriter::new(io::stderr())), copy }
 }
 
-fn ledger(run: &RunId, dir: &RunDir, context: &mut Context) {
+fn ledger(run: &RunId, dir: &RunDir, lacks_charges: bool, context: &mut Context) {
     let (out, look) = context.prose();
     let text = match Ledger::of_run(run, dir) {
-        Ok(ledger) => ledger.print(look),
+        Ok(ledger) => Ledger { lacks_charges, ..ledger }.print(look),
         Err(error) => format!("the ledger cannot be shown: {error}\n"),
     };
     write!(out, "\n{text}\n{}\n", sanitize::path(dir.path())).ok();
@@ -238,6 +283,7 @@ fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -
             late(signal, "it was pausing", format!("it is paused all the same: omg show {run}"))
         }),
         Ending::Stopped(signal) | Ending::Abandoned(signal) => Err(interrupted(run, *signal)),
+        Ending::Unrecorded { why, passed } => Err(unrecorded(run, why, *passed)),
         Ending::Failed { halted: Some(node), .. } => {
             Err(Failure::new(format!("run {run}: halted after node \"{node}\" failed"))
                 .hinted(format!("see why: omg show {run} {node}; then omg resume {run} --retry-failed")))
@@ -258,10 +304,23 @@ fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -
     }
 }
 
+fn unrecorded(run: &RunId, why: &str, passed: bool) -> Failure {
+    let what =
+        if passed { "every node passed, but that is not recorded" } else { "it could not be recorded" };
+    Failure::new(format!("run {run}: {what}: {why}")).hinted(format!(
+        "make room, or its directory writable again; then omg resume {run} --retry-failed goes on from what is recorded"
+    ))
+}
+
 fn interrupted(run: &RunId, signal: Stop) -> Failure {
     Failure::new(format!("run {run}: interrupted by {}", signal.name()))
         .hinted(format!("what passed is kept; go on with omg resume {run} --retry-failed"))
         .exiting(signal.exit_code())
+}
+
+fn cannot_record(run: &RunId, error: &LegError) -> Failure {
+    Failure::new(format!("run {run} cannot go on: {error}"))
+        .hinted("nothing was run; make room, or its directory writable, and type the same again")
 }
 
 pub(super) fn cannot_begin(error: LegError) -> Failure {

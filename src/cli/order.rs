@@ -51,10 +51,11 @@ pub(super) struct Common {
 /// Bounds on a whole run.
 #[derive(Debug, clap::Args)]
 pub(super) struct BoundFlags {
-    /// Pauses the run before it spends more than this, all legs together.
+    /// Starts no node that could make the run spend more than this, all legs together; what a node without budget_usd costs
+    /// counts once it has ended.
     #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true, value_parser = dollars)]
     max_usd: Option<f64>,
-    /// Pauses the run before it executes nodes more often than this, all legs together.
+    /// Starts no node that could make more executions than this, all legs together; each retry that a node may take counts.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = executions)]
     max_executions: Option<i64>,
     /// Starts nothing more after this time, such as 2h30m; what runs goes on to its end.

@@ -93,8 +93,9 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
         return redirect(&run, &graph, &standing, context);
     };
     let inherited = Inherited::of(&graph, &dir, &standing, &purpose);
-    // A run that was killed before it could say that it ended is closed by a leg with nothing to run.
-    if !inherited.has_work(&graph) && !standing.legs.open {
+    // A run that was killed before it could say that it ended, or whose snapshot lacks what its feed has, is closed by a leg
+    // with nothing to run.
+    if !inherited.has_work(&graph) && !standing.legs.open && !standing.is_behind {
         let base = Path::new(&standing.snapshot.cwd);
         for note in left_lanes::tidy(&run, &claimed.run.dir, base, &graph) {
             writeln!(context.err, "note: {}", sanitize::one_line(&note)).ok();
@@ -202,9 +203,13 @@ fn purpose(args: &Args, run: &RunId, graph: &Graph, standing: &Standing) -> Resu
     if args.retry_failed {
         let retry = retry(graph, standing);
         let unfinished = !retry.cleared.is_empty() || !standing.unsettled.is_empty() || retry.has_work(graph);
-        let only_gates =
-            !waiting.is_empty() && retry.cleared.is_empty() && !retry.has_work_besides(graph, &waiting);
-        return Ok((unfinished && !only_gates || waiting.is_empty()).then_some(Purpose::Retry));
+        // A leg that died there has yet to say that the run pauses.
+        let only_gates = !standing.legs.open
+            && !waiting.is_empty()
+            && retry.cleared.is_empty()
+            && !retry.has_work_besides(graph, &waiting);
+        let is_work = unfinished && !only_gates || waiting.is_empty() || standing.legs.open;
+        return Ok(is_work.then_some(Purpose::Retry));
     }
     let mut decisions = BTreeMap::new();
     let asked = args.approve.iter().map(|id| (id, Decision::Approve));

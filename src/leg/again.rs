@@ -21,8 +21,10 @@ pub struct Inherited {
     pub leg: u32,
     /// For the machine.
     pub before: Before,
-    /// The records that stay, markers included; what was cleared is carried instead.
-    pub records: BTreeMap<String, Record>,
+    /// The records as they stood. What the leg does not come to run again stays as it is.
+    pub stood: BTreeMap<String, Record>,
+    /// The records that stay whatever the leg runs, markers included; what was cleared is carried instead.
+    records: BTreeMap<String, Record>,
     /// What passed nodes left for others, by position.
     pub handed: Vec<Option<Handed>>,
     /// What declarers of feedback handed back.
@@ -53,8 +55,11 @@ pub enum Purpose {
 /// The gates that wait for a person, in file order; an older snapshot names the first one only.
 pub fn waiting(graph: &Graph, standing: &Standing) -> Vec<NodeId> {
     let gate = &standing.snapshot.gate;
-    let named =
-        |id: &NodeId| gate.paused_at == id.as_str() || gate.waiting.iter().any(|it| it == id.as_str());
+    let named = |id: &NodeId| {
+        gate.paused_at == id.as_str()
+            || gate.waiting.iter().any(|it| it == id.as_str())
+            || standing.waiting.contains(id.as_str())
+    };
     let undecided = |id: &NodeId| !standing.records.contains_key(id.as_str());
     graph.nodes().iter().map(|node| &node.id).filter(|id| named(id) && undecided(id)).cloned().collect()
 }
@@ -70,6 +75,7 @@ impl Inherited {
         let mut next = Inherited {
             leg: standing.legs.count + 1,
             handed: vec![None; graph.nodes().len()],
+            stood: standing.records.clone(),
             records: standing.records.clone(),
             ..Inherited::default()
         };
@@ -112,8 +118,9 @@ impl Inherited {
         }
     }
 
-    /// Failures are cleared, but for rejections. The last failure of a loop whose rounds are spent takes its whole body
-    /// with it, so that the loop begins anew; but for what a leg after that failure ran: there it has begun already.
+    /// Failures are cleared, but for rejections. A judged failure of a loop's declarer after its rounds takes its whole body
+    /// with it, so that the loop begins anew; but for what a leg after that failure ran: there it has begun already. A
+    /// declarer that was only ended, or broke, is tried again in its round, on what the body made in it.
     fn clear_failures(&mut self, graph: &Graph, dir: &RunDir, settled_in: &BTreeMap<String, u32>) {
         let is_gate = |id: &str| graph.find(id).is_some_and(|ix| matches!(graph.node(ix).work, Work::Gate));
         let failed: Vec<(String, Record)> = self
@@ -128,7 +135,14 @@ impl Inherited {
             if record.judged && asks(&id) {
                 self.read_reply(dir, &id);
             }
-            let body = graph.find(&id).filter(|_| record.round > 0).map(|ix| graph.feedback_body(ix));
+            let declarer =
+                graph.find(&id).filter(|ix| record.round > 0 && graph.node(*ix).feedback.is_some());
+            if declarer.is_some() && !record.judged {
+                self.records.insert(id.clone(), record.into_marker());
+                self.cleared.push(id);
+                continue;
+            }
+            let body = declarer.map(|ix| graph.feedback_body(ix));
             for member in body.unwrap_or_default() {
                 let member = graph.node(*member).id.as_str();
                 if settled_in.get(member) <= settled_in.get(&id) && self.drop_record(member) && member != id {
@@ -188,12 +202,10 @@ impl Inherited {
                 self.carried.insert(id, (before + *cost, tokens + *usage));
             }
         }
-        for (id, attempts) in &standing.cut_off {
-            let asks = graph.find(id).is_some_and(|ix| matches!(graph.node(ix).work, Work::Model(_)));
-            let settled = self.records.get(id).is_some_and(Record::is_settled);
-            if let (Some(id), true, false) = (NodeId::parse(id), asks, settled) {
+        for (id, attempts) in standing.lost(graph) {
+            if !self.records.get(id.as_str()).is_some_and(Record::is_settled) {
                 let (before, usage) = self.carried.remove(&id).unwrap_or_default();
-                let lost = (0..*attempts).map(|_| Cost::UNKNOWN).sum::<Cost>();
+                let lost = (0..attempts).map(|_| Cost::UNKNOWN).sum::<Cost>();
                 self.lost.push(id.clone());
                 self.carried.insert(id, (before + lost, usage));
             }

@@ -1,12 +1,14 @@
-//! An open leg from its first word to its last: `run_started`, the schedule, the last snapshot, `run_finished`.
+//! Driving an open leg to its close: the schedule, the last snapshot, `run_finished`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crossbeam_channel::Receiver;
+use jiff::Timestamp;
 
+use crate::clock::rfc3339;
 use crate::graph::{Graph, NodeId, NodeIx, OnFail};
-use crate::leg::open::{Leg, LegError, gate_state};
+use crate::leg::open::{Leg, gate_state};
 use crate::leg::to_come::ToCome;
 use crate::node::Lanes;
 use crate::node::runtime::rehearsal::lanes::RehearsedLanes;
@@ -15,10 +17,11 @@ use crate::process::signals::Stop;
 use crate::record::Usage;
 use crate::record::event::{self, SKIPPED_MAX, SkipWhy, Skipped};
 use crate::record::observe::Notice;
-use crate::record::{Event, EventKind, Scribe};
+use crate::record::{Event, EventKind, Scribe, SnapshotError};
 use crate::schedule::engine::{Conducted, Services, conduct};
-use crate::schedule::machine::{Blame, Cap, Closing, Machine, Outcome};
+use crate::schedule::machine::{Blame, Cap, Closing, Machine, Outcome, Short};
 use crate::schedule::nodes::GraphWork;
+use crate::schedule::work::Workload as _;
 use crate::text::money::Cost;
 use crate::text::sanitize::cap_detail;
 
@@ -33,6 +36,8 @@ pub struct Finished {
     pub notes: Vec<String>,
     /// The signal that came, if one did, until the leg was closed and tidied.
     pub signal: Option<Stop>,
+    /// Whether something was paid for that the feed may not tell of.
+    pub lacks_charges: bool,
 }
 
 /// What came of a leg.
@@ -51,6 +56,13 @@ pub enum Ending {
     Paused(Paused),
     /// A signal ended it.
     Stopped(Stop),
+    /// It could not be recorded, as on a full disk.
+    Unrecorded {
+        /// What the system said.
+        why: String,
+        /// Whether every node had passed.
+        passed: bool,
+    },
     /// A second signal: nothing after it was recorded.
     Abandoned(Stop),
 }
@@ -64,8 +76,12 @@ pub struct Paused {
     pub limited: Vec<NodeId>,
     /// The CLI's words on the limit.
     pub limit: Option<String>,
+    /// When it is lifted, as far as anybody understood them.
+    pub lifts: Option<Timestamp>,
     /// The bound that was reached.
     pub cap: Option<Cap>,
+    /// What it left no room for: the node, and what that takes.
+    pub short: Option<(NodeId, Short)>,
 }
 
 impl Paused {
@@ -75,36 +91,45 @@ impl Paused {
             let nodes: Vec<&str> = self.limited.iter().map(NodeId::as_str).collect();
             format!("{}: {words}", nodes.join(", "))
         });
-        let cap = self.cap.map(|cap| format!("the run's bound on {} is reached", cap.words()));
-        limit.into_iter().chain(cap).collect::<Vec<_>>().join("; ")
+        limit.into_iter().chain(self.bound()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Paused {
+    /// Which bound was reached, and what it left no room for.
+    pub fn bound(&self) -> Option<String> {
+        let cap = self.cap?;
+        let Some((node, short)) = &self.short else {
+            return Some(format!("the run's bound on {} is reached", cap.words()));
+        };
+        let takes = match (short.cap, short.may_spend.is_zero()) {
+            (Cap::Spend, true) => format!("{} are spent", short.spent),
+            (Cap::Spend, false) => {
+                format!("that may spend {}, and {} are spent", short.may_spend, short.spent)
+            }
+            _ => format!(
+                "that may take {} with its retries, and there were {}",
+                short.executions, short.executed
+            ),
+        };
+        Some(format!("the run's bound on {} leaves no room for {node}: {takes}", cap.words()))
     }
 }
 
 impl Leg {
-    /// The last of opening: from here on every reader finds the leg under way.
-    pub(super) fn begin(&self) {
-        self.post_guard();
-        let mut started =
-            Event { rehearsal: self.order.rehearsal.is_some(), ..Event::new(EventKind::RunStarted) };
-        let lost = self.order.inherited.lost.iter();
-        started.held =
-            lost.map(|node| event::Held::new(node.as_str(), Cost::UNKNOWN, Usage::default())).collect();
-        started.cost_unknown = !started.held.is_empty();
-        self.announce(&started);
-    }
-
     /// Closes the leg as failed without having run anything.
     pub fn give_up(self) {
-        self.announce(&Event { outcome: "failed".to_owned(), ..Event::new(EventKind::RunFinished) });
+        let last = Event { outcome: "failed".to_owned(), ..Event::new(EventKind::RunFinished) };
+        if let Err(error) = self.feed.append(&[last]) {
+            self.observer.notice(Notice::Warning { node: None, message: error.to_string() });
+        }
+        self.observer.notice(Notice::Fed);
         self.feed.close();
         self.order.launcher.dismiss_guard();
     }
 
     /// Runs the schedule to its end and closes the leg.
-    ///
-    /// # Errors
-    /// When a pause could not be recorded.
-    pub fn drive(self, signals: Receiver<Stop>) -> Result<Finished, LegError> {
+    pub fn drive(self, signals: Receiver<Stop>) -> Finished {
         let lanes = self.lanes().map(Arc::new);
         let (work, slots) = (Arc::new(self.work(lanes.clone())), self.order.slots);
         let mut notes = Vec::new();
@@ -114,22 +139,23 @@ impl Leg {
         let mut came = None;
         let ending = match conducted {
             Conducted::Abandoned { signal } => Ending::Abandoned(signal),
-            Conducted::Closed { closing, signal } => {
+            Conducted::Closed { closing, signal, unrecorded } => {
                 self.order.launcher.sweep();
                 self.order.runtime.close();
                 work.scribe.flush();
                 came = signal;
-                let closed = self.close(&work, &closing, signal);
+                let ending = self.ending(&work, &closing.outcome, signal, unrecorded);
+                let ending = self.close(&work, &closing, ending, signal, &mut notes);
                 // After the last word of the feed: a removal that is cut short must not make an abandoned run of it.
-                notes = lanes
-                    .map(|lanes| self.tidy(&lanes, closing.outcome == Outcome::Passed))
-                    .unwrap_or_default();
+                let passed = closing.outcome == Outcome::Passed;
+                notes.extend(lanes.map(|lanes| self.tidy(&lanes, passed)).unwrap_or_default());
                 self.order.launcher.dismiss_guard();
-                closed.inspect_err(|_| self.tell(&notes))?
+                ending
             }
         };
         let left = std::mem::take(&mut *work.left_running.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Finished { ending, left_running: left, notes, signal: came.or_else(|| signals.try_recv().ok()) })
+        let signal = came.or_else(|| signals.try_recv().ok());
+        Finished { ending, left_running: left, notes, signal, lacks_charges: self.feed.lacks_charges() }
     }
 
     fn tidy(&self, lanes: &GitLanes, passed: bool) -> Vec<String> {
@@ -138,13 +164,6 @@ impl Leg {
             false => ToCome::of(&self.order.graph, &self.dir),
         };
         lanes.tidy(&|name| to_come.holds(name))
-    }
-
-    /// The notes of a leg whose end could not be recorded.
-    fn tell(&self, notes: &[String]) {
-        for message in notes {
-            self.observer.notice(Notice::Warning { node: None, message: message.clone() });
-        }
     }
 
     fn lanes(&self) -> Option<GitLanes> {
@@ -208,77 +227,119 @@ impl Leg {
         }
     }
 
-    /// The snapshot is complete before the feed says that the leg is over (`ARCHITECTURE` 5.3).
-    fn close(&self, work: &GraphWork, closing: &Closing, signal: Option<Stop>) -> Result<Ending, LegError> {
-        let ending = self.ending(work, &closing.outcome, signal);
-        if let Ending::Paused(pause) = &ending {
-            return self.pause(work, pause).map(|()| ending);
-        }
+    /// The snapshot is complete before the feed says that the leg is over (`ARCHITECTURE` 5.3). An end that cannot be
+    /// recorded is not the end that it would have been: a pass or a pause that is not on disk would be a lie (5.5).
+    fn close(
+        &self,
+        work: &GraphWork,
+        closing: &Closing,
+        ending: Ending,
+        signal: Option<Stop>,
+        notes: &mut Vec<String>,
+    ) -> Ending {
         let skipped = skipped(&self.order.graph, closing, signal);
-        let count = u32::try_from(skipped.len()).unwrap_or(u32::MAX);
-        let listed: Vec<Skipped> = skipped.iter().take(SKIPPED_MAX).cloned().collect();
+        let mut event = Event {
+            skipped_count: u32::try_from(skipped.len()).unwrap_or(u32::MAX),
+            skipped: skipped.iter().take(SKIPPED_MAX).cloned().collect(),
+            ..Event::new(EventKind::RunFinished)
+        };
+        let written = self.write_last(work, &ending, skipped);
+        let ending = or_unrecorded(ending, written.as_ref().err());
+        match &ending {
+            Ending::Passed => "passed".clone_into(&mut event.outcome),
+            Ending::Paused(pause) => {
+                "paused".clone_into(&mut event.outcome);
+                event.detail = cap_detail(&pause.reason());
+                event.held_until = pause.lifts.map(rfc3339).unwrap_or_default();
+            }
+            Ending::Unrecorded { why, .. } => {
+                "failed".clone_into(&mut event.outcome);
+                event.detail = cap_detail(&format!("it could not be recorded: {why}"));
+            }
+            Ending::Failed { .. } | Ending::Stopped(_) | Ending::Abandoned(_) => {
+                "failed".clone_into(&mut event.outcome);
+            }
+        }
+        charge_held(&mut event, work);
+        let told = self.feed.settle(&[event], &[]);
+        self.observer.notice(Notice::Fed);
+        self.feed.close();
+        let told: Vec<String> = written
+            .err()
+            .map(|error| error.to_string())
+            .into_iter()
+            .chain(told.as_ref().err().map(ToString::to_string))
+            .collect();
+        let ending = or_unrecorded(ending, told.first());
+        if !told.is_empty() && !matches!(ending, Ending::Unrecorded { .. }) {
+            notes.push(format!(
+                "the run is not recorded whole: {}; omg resume {} --retry-failed makes good for it",
+                told.join("; "),
+                self.run
+            ));
+        }
+        ending
+    }
+
+    fn write_last(
+        &self,
+        work: &GraphWork,
+        ending: &Ending,
+        skipped: Vec<Skipped>,
+    ) -> Result<(), SnapshotError> {
+        if let Ending::Paused(pause) = ending {
+            self.snapshot.set_gate(gate_state(&work.decisions, &pause.gates));
+            return self.snapshot.flush();
+        }
         if !skipped.is_empty() {
             self.snapshot.set_skipped(skipped);
         }
         // A leg that found everything settled in the feed has changed nothing, and still knows more than the file.
         let later = self.order.inherited.leg > 1;
-        let written = if later { self.snapshot.write_initial() } else { self.snapshot.flush() };
-        if let Err(error) = written {
-            let message = format!("the snapshot is not complete: {error}");
-            self.observer.notice(Notice::Warning { node: None, message });
-        }
-        let outcome = if closing.outcome == Outcome::Passed { "passed" } else { "failed" };
-        let outcome = outcome.to_owned();
-        let mut event =
-            Event { outcome, skipped_count: count, skipped: listed, ..Event::new(EventKind::RunFinished) };
-        charge_held(&mut event, work);
-        self.announce(&event);
-        self.feed.close();
-        Ok(ending)
+        if later { self.snapshot.write_initial() } else { self.snapshot.flush() }
     }
 
-    /// A pause that is not on disk would be a lie: it fails the leg (`ARCHITECTURE` 5.5).
-    fn pause(&self, work: &GraphWork, pause: &Paused) -> Result<(), LegError> {
-        self.snapshot.set_gate(gate_state(&work.decisions, &pause.gates));
-        self.snapshot.flush()?;
-        let mut event = Event {
-            outcome: "paused".to_owned(),
-            detail: cap_detail(&pause.reason()),
-            ..Event::new(EventKind::RunFinished)
-        };
-        charge_held(&mut event, work);
-        self.feed.append(&[event])?;
-        self.observer.notice(Notice::Fed);
-        self.feed.close();
-        Ok(())
-    }
-
-    fn ending(&self, work: &GraphWork, outcome: &Outcome, signal: Option<Stop>) -> Ending {
+    fn ending(
+        &self,
+        work: &GraphWork,
+        outcome: &Outcome,
+        signal: Option<Stop>,
+        unrecorded: Option<String>,
+    ) -> Ending {
         let id = |&unit: &usize| self.order.graph.node(NodeIx::new(unit)).id.clone();
         match (outcome, signal) {
             (Outcome::Passed, _) => Ending::Passed,
             (Outcome::Paused(pause), _) => {
+                let lifts = work.limit_lifts();
                 let limited = work.limited.lock().unwrap_or_else(PoisonError::into_inner);
                 Ending::Paused(Paused {
                     gates: pause.gates.iter().map(id).collect(),
                     limited: pause.limited.iter().map(id).collect(),
                     limit: limited.first().map(|held| held.words.clone()),
+                    lifts,
                     cap: pause.cap,
+                    short: pause.short.map(|short| (id(&short.unit), short)),
                 })
             }
             (Outcome::Stopped, Some(signal)) => Ending::Stopped(signal),
+            (Outcome::Unrecorded { .. }, _) => {
+                Ending::Unrecorded { why: unrecorded.unwrap_or_default(), passed: false }
+            }
             (Outcome::Failed { halted, failed }, _) => {
                 Ending::Failed { halted: halted.as_ref().map(id), failed: failed.iter().map(id).collect() }
             }
             (Outcome::Stopped, None) => Ending::Failed { halted: None, failed: Vec::new() },
         }
     }
+}
 
-    fn announce(&self, event: &Event) {
-        if let Err(error) = self.feed.append(std::slice::from_ref(event)) {
-            self.observer.notice(Notice::Warning { node: None, message: error.to_string() });
+/// A run that passed or paused and cannot be recorded as that did neither.
+fn or_unrecorded(ending: Ending, error: Option<impl ToString>) -> Ending {
+    match (error, ending) {
+        (Some(error), ending @ (Ending::Passed | Ending::Paused(_))) => {
+            Ending::Unrecorded { why: error.to_string(), passed: ending == Ending::Passed }
         }
-        self.observer.notice(Notice::Fed);
+        (_, ending) => ending,
     }
 }
 
@@ -300,6 +361,7 @@ fn skipped(graph: &Graph, closing: &Closing, signal: Option<Stop>) -> Vec<Skippe
             Blame::Ancestor(failed) => (id(failed), SkipWhy::AncestorFailed),
             Blame::Halt(failed) => (id(failed), SkipWhy::Halted),
             Blame::Rejected(gate) => (id(gate), SkipWhy::Rejected),
+            Blame::Unrecorded => ("it could not be recorded".to_owned(), SkipWhy::Interrupted),
             Blame::Stop => (signal.map_or("signal", Stop::name).to_owned(), SkipWhy::Interrupted),
         };
         Skipped { node: id(unit), because, why }

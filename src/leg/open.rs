@@ -15,14 +15,18 @@ use crate::node::worktree::Git;
 use crate::node::{Runtime, Shell};
 use crate::process::Launcher;
 use crate::record::artifact::{self, ArtifactError};
+use crate::record::event::Held;
 use crate::record::feed::FeedError;
 use crate::record::lock::{self, LegLock, LockError};
 use crate::record::mint::{self, MintError};
-use crate::record::observe::Observer;
+use crate::record::observe::{Notice, Observer};
 use crate::record::snapshot::{BoundsState, GateState, SCHEMA};
-use crate::record::{Durability, Feed, Home, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage};
+use crate::record::{
+    Durability, Event, EventKind, Feed, Home, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage,
+};
 use crate::schedule::gate::Decision;
 use crate::schedule::halt::Halt;
+use crate::text::money::Cost;
 
 /// The permission mode of nodes that declare none (FACTS 0.1).
 pub const DEFAULT_MODE: PermissionMode = PermissionMode::Auto;
@@ -163,13 +167,31 @@ impl Leg {
         }
         let begun = snapshot_at_start(&run, &order);
         let snapshot = SnapshotWriter::start(&dir, begun, order.durability, Arc::clone(&observer))?;
-        if order.inherited.leg == 1 {
-            snapshot.write_initial()?;
+        match order.inherited.leg {
+            1 => snapshot.write_initial()?,
+            // What is there tells of gates that wait, and must until this leg has begun.
+            _ => snapshot.could_write()?,
         }
+        // A leg that cannot say that it begins could not say either what it spent.
+        feed.append(&[started(&order)])?;
+        observer.notice(Notice::Fed);
         let (halt, snapshot) = (Arc::new(halt), Arc::new(snapshot));
         let leg = Leg { run, dir, order, feed, snapshot, observer, clock, halt, _lock: lock };
-        leg.begin();
+        leg.post_guard();
         Ok(leg)
+    }
+}
+
+/// The first line of the leg. It carries what attempts may have cost that died with the engine of an earlier leg.
+fn started(order: &Order) -> Event {
+    let lost = order.inherited.lost.iter();
+    let held: Vec<Held> =
+        lost.map(|node| Held::new(node.as_str(), Cost::UNKNOWN, Usage::default())).collect();
+    Event {
+        rehearsal: order.rehearsal.is_some(),
+        cost_unknown: !held.is_empty(),
+        held,
+        ..Event::new(EventKind::RunStarted)
     }
 }
 
@@ -187,7 +209,7 @@ fn snapshot_at_start(run: &RunId, order: &Order) -> Snapshot {
         inputs: order.inputs.clone(),
         continue_on_fail: order.continue_on_fail,
         default_permission_mode: order.default_mode.as_str().to_owned(),
-        nodes: order.inherited.records.clone(),
+        nodes: order.inherited.stood.clone(),
         gate: gate_state(&order.inherited.decisions, &[]),
         cwd: order.base.to_string_lossy().into_owned(),
         bounds: BoundsState::of(order.bounds),

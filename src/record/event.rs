@@ -97,6 +97,10 @@ pub struct Event {
     /// The first [`SKIPPED_MAX`] of them (additive, `run_finished`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+    /// Until when a spent limit holds back, RFC 3339, UTC. On `node_retried`: the attempt found the limit spent, and the
+    /// leg waits before it starts the node again. On a `run_finished` that pauses: when the limit is lifted (additive).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub held_until: String,
 }
 
 impl Event {

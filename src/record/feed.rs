@@ -4,10 +4,12 @@
 //! that are waiting, in the order of the calls. Lines are only ever added; of a write that failed half-way, whole
 //! lines stay and the torn end is cut off, or is ended by the next write where it cannot be cut.
 //! A feed that was removed, or whose place something else has taken, is put back before the next line: what it held
-//! is still in hand. Knows no meaning of an event; one process, the holder of the run's lock, writes a feed.
+//! is still in hand. The lines of an end that could not be written are owed: they go out before those of the next call.
+//! Knows no meaning of an event; one process, the holder of the run's lock, writes a feed.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +19,7 @@ use thiserror::Error;
 use crate::clock::{SharedClock, rfc3339};
 use crate::record::event::{LINE_BYTES_MAX, SCHEMA, SKIPPED_MAX};
 use crate::record::{Event, RunDir, RunId, lock, private};
+use crate::text::money::Cost;
 
 /// The most bytes of `detail` on a line; what the engine writes is far shorter.
 const DETAIL_BYTES_MAX: usize = 16 * 1024;
@@ -37,6 +40,8 @@ pub enum FeedError {
     Write {
         /// The feed.
         path: PathBuf,
+        /// Whether all of them are in the file all the same, for as long as the machine runs.
+        written: bool,
         /// What came of it.
         source: Arc<io::Error>,
     },
@@ -68,9 +73,15 @@ pub struct Feed {
 /// What the appending threads share. Whoever takes `log` out writes; the others wait for `settled`.
 struct Queue {
     lines: Vec<u8>,
+    /// Which of them are starts, that are not to be in the file when their call fails.
+    starts: Range<usize>,
     batch: Arc<Batch>,
     log: Option<Log>,
     closed: bool,
+    /// Lines that must not be lost and could not be written.
+    owed: Vec<u8>,
+    /// Whether charges of this leg are not known to be on disk.
+    lacks_charges: bool,
 }
 
 /// The fate of the lines that go out in one write; `None` until it is known.
@@ -81,6 +92,8 @@ struct Batch(Mutex<Option<Durable>>);
 #[derive(Clone)]
 struct Durable {
     bytes: usize,
+    /// How much of it is in the file, durable or not.
+    written: usize,
     failure: Option<Arc<io::Error>>,
 }
 
@@ -90,14 +103,45 @@ impl Feed {
         let path = directory.feed();
         let log = Log::open(&path)
             .map_err(|error| FeedError::Open { path: path.clone(), source: Arc::new(error) })?;
-        let queue =
-            Mutex::new(Queue { lines: Vec::new(), batch: Arc::default(), log: Some(log), closed: false });
+        let queue = Mutex::new(Queue {
+            lines: Vec::new(),
+            starts: 0..0,
+            batch: Arc::default(),
+            log: Some(log),
+            closed: false,
+            owed: Vec::new(),
+            lacks_charges: false,
+        });
         Ok(Feed { path, run: run.clone(), clock, queue, settled: Condvar::new() })
     }
 
     /// Appends `events` in their order, with nothing between them, and returns once they are durable.
     pub fn append(&self, events: &[Event]) -> Result<(), FeedError> {
         let lines = self.encode(events)?;
+        self.put(&lines, None)
+    }
+
+    /// The same of `ends`, and of `starts` behind them. Of a call that fails the ends are owed, the starts are not: what
+    /// cannot be announced does not start.
+    pub fn settle(&self, ends: &[Event], starts: &[Event]) -> Result<(), FeedError> {
+        let told = self.encode(ends).and_then(|mut lines| {
+            let owed = lines.len();
+            lines.extend(self.encode(starts)?);
+            self.put(&lines, Some(owed))
+        });
+        if told.is_err() && ends.iter().any(|event| event.charge() != Cost::ZERO) {
+            self.lock().lacks_charges = true;
+        }
+        told
+    }
+
+    /// Whether something was paid for in this leg that the file may not tell of.
+    pub fn lacks_charges(&self) -> bool {
+        self.lock().lacks_charges
+    }
+
+    /// Puts `lines` into the file. If that fails the first `owed` bytes of them are owed, and the others not in the file.
+    fn put(&self, lines: &[u8], owed: Option<usize>) -> Result<(), FeedError> {
         if lines.is_empty() {
             return Ok(());
         }
@@ -105,11 +149,22 @@ impl Feed {
         if queue.closed {
             return Err(FeedError::Closed { path: self.path.clone() });
         }
-        queue.lines.extend_from_slice(&lines);
+        let begin = queue.lines.len();
+        queue.lines.extend_from_slice(lines);
         let (batch, end) = (Arc::clone(&queue.batch), queue.lines.len());
+        if let Some(owed) = owed {
+            queue.starts = begin + owed..end;
+        }
         let durable = self.await_batch(queue, &batch);
         match durable.failure {
-            Some(source) if durable.bytes < end => Err(FeedError::Write { path: self.path.clone(), source }),
+            Some(source) if durable.bytes < end => {
+                let written = durable.written.saturating_sub(begin);
+                if let Some(rest) = lines.get(written..owed.unwrap_or(0)) {
+                    self.lock().owed.extend_from_slice(rest);
+                }
+                let written = durable.written >= end;
+                Err(FeedError::Write { path: self.path.clone(), written, source })
+            }
             _ => Ok(()),
         }
     }
@@ -154,11 +209,20 @@ impl Feed {
 
     /// Writes everything that waits, without keeping others from queueing behind it.
     fn write_waiting<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, mut log: Log) -> MutexGuard<'a, Queue> {
-        let lines = std::mem::take(&mut queue.lines);
+        let mut lines = std::mem::take(&mut queue.owed);
+        let owed = lines.len();
+        lines.append(&mut queue.lines);
         let batch = std::mem::take(&mut queue.batch);
+        let starts = std::mem::take(&mut queue.starts);
         drop(queue);
-        let durable = log.append(&lines);
+        let mut durable = log.append(&lines, owed + starts.start..owed + starts.end);
         let mut queue = self.lock();
+        queue.lacks_charges &= durable.failure.is_some();
+        if let Some(rest) = lines.get(durable.written..owed) {
+            queue.owed.splice(..0, rest.iter().copied());
+        }
+        durable.bytes = durable.bytes.saturating_sub(owed);
+        durable.written = durable.written.saturating_sub(owed);
         batch.set(durable);
         queue.log = Some(log);
         self.settled.notify_all();
@@ -224,27 +288,29 @@ impl Log {
         Ok(Log { path: path.to_path_buf(), file, end, torn: last != [b'\n'] })
     }
 
-    /// Appends whole `lines` and makes them durable, as far as the disk allows.
-    fn append(&mut self, lines: &[u8]) -> Durable {
+    /// Appends whole `lines` and makes them durable, as far as the disk allows. Of the bytes `starts` of them all or none.
+    fn append(&mut self, lines: &[u8], starts: Range<usize>) -> Durable {
         // Lines that cannot be found by the feed's name are kept all the same: this program's own screen still reads
         // them, and the next call may be able to put the feed back.
         let misplaced = self.put_back().err();
         if let Err(error) = self.end_torn_line() {
-            return Durable { bytes: 0, failure: Some(Arc::new(error)) };
+            return Durable { bytes: 0, written: 0, failure: Some(Arc::new(error)) };
         }
-        let (written, mut failure) = write_as_much_as_goes(&self.file, lines);
-        let whole = match failure {
+        let (written, refused) = write_as_much_as_goes(&self.file, lines);
+        let unsynced = misplaced.or_else(|| self.file.sync_data().err());
+        let mut whole = match refused {
             None => written,
             Some(_) => lines[..written].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
         };
+        let is_durable = unsynced.is_none();
+        let failure = refused.or(unsynced);
+        if failure.is_some() && starts.contains(&whole.saturating_sub(1)) {
+            whole = starts.start;
+        }
         self.end += whole as u64;
         self.torn = whole < written && self.file.set_len(self.end).is_err();
-        let mut bytes = whole;
-        if let Err(error) = misplaced.map_or_else(|| self.file.sync_data(), Err) {
-            bytes = 0;
-            failure.get_or_insert(error);
-        }
-        Durable { bytes, failure: failure.map(Arc::new) }
+        let bytes = if is_durable { whole } else { 0 };
+        Durable { bytes, written: whole, failure: failure.map(Arc::new) }
     }
 
     /// Gives the feed its name again where a node took it away, with all that it holds.
@@ -478,6 +544,7 @@ mod tests {
         assert!(matches!(feed.append(&[started("b")]), Err(FeedError::Write { .. })));
         fs::remove_dir(&file).unwrap();
         feed.append(&[started("c")]).unwrap();
+        assert!(!feed.lacks_charges());
         let nodes: Vec<String> = run.events().into_iter().map(|event| event.node_id).collect();
         assert_eq!(nodes, ["a", "b", "c"]);
     }
@@ -485,7 +552,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_reported() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let durable = Log { path: "/dev/full".into(), file, end: 0, torn: false }.append(b"line\n");
+        let durable = Log { path: "/dev/full".into(), file, end: 0, torn: false }.append(b"line\n", 0..0);
         assert_eq!((durable.bytes, durable.failure.unwrap().kind()), (0, io::ErrorKind::StorageFull));
     }
 }

@@ -29,6 +29,9 @@ pub struct Legs {
     /// What its `run_finished` added.
     #[serde(skip)]
     pub detail: String,
+    /// When the limit that it paused for is lifted, as written; empty when nobody knows.
+    #[serde(skip)]
+    pub held_until: String,
     /// Whether some leg ran on the rehearsal runtime.
     pub rehearsal: bool,
     /// Everything that the feed charged.
@@ -77,9 +80,12 @@ impl Outcome {
 }
 
 impl Legs {
-    /// The same without what only a page about this one run tells: the words of its end, and the nodes that never ran.
+    /// The same without what only a page about this one run tells: the words of its end, but for a pause, and the nodes
+    /// that never ran.
     pub fn in_brief(self) -> Self {
-        Legs { detail: String::new(), skipped: Vec::new(), ..self }
+        let paused = self.outcome == Some(Outcome::Paused);
+        let detail = if paused { self.detail } else { String::new() };
+        Legs { detail, skipped: Vec::new(), ..self }
     }
 
     /// Takes the next event.
@@ -121,6 +127,7 @@ impl Legs {
         self.open = false;
         self.outcome = Some(Outcome::from_word(&event.outcome));
         self.detail.clone_from(&event.detail);
+        self.held_until.clone_from(&event.held_until);
         self.ended.clone_from(&event.ts);
         self.skipped_count = event.skipped_count.max(u32::try_from(event.skipped.len()).unwrap_or(u32::MAX));
         self.skipped.clone_from(&event.skipped);
@@ -171,6 +178,8 @@ pub struct NodeNow {
     pub fired: Option<u32>,
     /// Attempts that a leg which never closed had under way: nobody knows what they cost.
     pub cut_off: u32,
+    /// Until when a spent limit holds it back, as written; empty unless it is [`NodeState::Held`].
+    pub held_until: String,
 }
 
 /// What a node is doing, as far as the feed tells.
@@ -183,6 +192,8 @@ pub enum NodeState {
     Running,
     /// A gate waits for a person.
     Waiting,
+    /// The leg waits for a spent limit to be lifted, and then starts it again.
+    Held,
     /// It passed.
     Passed,
     /// It failed for good.
@@ -203,6 +214,9 @@ impl Nodes {
             now.cut_off = 0;
         }
         let state = match event.event {
+            EventKind::NodeRetried if !event.held_until.is_empty() => Some(NodeState::Held),
+            // An arc fires: the declarer is done until its round starts it again.
+            EventKind::NodeRetried if event.retries == 0 => Some(NodeState::Idle),
             EventKind::NodeStarted | EventKind::NodeRetried => Some(NodeState::Running),
             EventKind::NodePassed => Some(NodeState::Passed),
             EventKind::NodeFailed => Some(NodeState::Failed),
@@ -227,9 +241,11 @@ impl Nodes {
     /// A node that an earlier leg left running is not running, whatever the new leg does.
     fn next_leg(&mut self) {
         self.leg += 1;
-        for now in self.by_id.values_mut().filter(|now| now.state == NodeState::Running) {
-            now.state = NodeState::Idle;
-            now.cut_off += u32::from(!self.closed);
+        for now in self.by_id.values_mut() {
+            now.cut_off += u32::from(now.state == NodeState::Running && !self.closed);
+            if matches!(now.state, NodeState::Running | NodeState::Held) {
+                now.state = NodeState::Idle;
+            }
         }
         self.closed = false;
     }
@@ -253,7 +269,10 @@ impl NodeNow {
             self.since.clone_from(&event.ts);
         }
         self.state = state;
+        self.held_until.clone_from(&event.held_until);
         match event.event {
+            // No further attempt yet: its start is announced when the limit is lifted.
+            EventKind::NodeRetried if state == NodeState::Held => {}
             EventKind::NodeRetried if event.retries == 0 => {
                 self.fired = Some(event.round);
                 self.ends.push((event.round, None));
@@ -353,6 +372,25 @@ mod tests {
     fn a_close_without_an_open_is_no_leg() {
         let damaged = legs(r#"{"event":"run_finished","outcome":"passed"}"#);
         assert_eq!(damaged, Legs::default());
+    }
+
+    #[test]
+    fn only_what_ran_when_the_engine_died_was_cut_off() {
+        let mut nodes = nodes(
+            r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"w"}
+            {"event":"node_passed","node_id":"w","cost_usd":0.01}
+            {"event":"node_started","node_id":"r"}
+            {"event":"node_retried","node_id":"r","round":1,"cost_usd":0.01}
+            {"event":"node_started","node_id":"w","round":1}
+            {"event":"node_started","node_id":"x"}
+            {"event":"node_retried","node_id":"x","retries":1,"held_until":"2026-01-02T03:04:05Z"}"#,
+        );
+        assert_eq!((nodes.by_id["r"].state, nodes.by_id["x"].state), (NodeState::Idle, NodeState::Held));
+        nodes.end();
+        let cut: Vec<(&str, u32)> = nodes.by_id.iter().map(|(id, now)| (id.as_str(), now.cut_off)).collect();
+        assert_eq!(cut, [("r", 0), ("w", 1), ("x", 0)]);
+        assert_eq!(nodes.by_id["x"].attempts, 1);
     }
 
     #[test]

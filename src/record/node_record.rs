@@ -139,6 +139,13 @@ impl Record {
         }
     }
 
+    /// The marker of the loop that the node declares, in the round that this record is of.
+    pub fn into_marker(self) -> Self {
+        let mut marker = Record { round: self.round, usage: self.usage, ..Record::default() };
+        marker.set_cost(self.cost());
+        marker
+    }
+
     /// Whether the record settles its node.
     pub fn is_settled(&self) -> bool {
         self.verdict != Verdict::Marker

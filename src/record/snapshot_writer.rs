@@ -121,6 +121,13 @@ impl SnapshotWriter {
         self.write(true)
     }
 
+    /// Says why nothing could be written here, without writing anything that stays.
+    pub fn could_write(&self) -> Result<(), SnapshotError> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        let refused = |source| SnapshotError::Write { path: self.path.clone(), source: Arc::new(source) };
+        private::temporary(directory, TEMPORARY).map(drop).map_err(refused)
+    }
+
     /// Takes over the record of `node` in place of an earlier one. A failure is told to the observer and made good
     /// by the next write.
     pub fn record(&self, node: &NodeId, record: &Record) {
@@ -449,6 +456,7 @@ mod tests {
         fs::rename(run.directory.path(), &away).unwrap();
         writer.record(&node("a"), &passed());
         assert!(matches!(writer.flush(), Err(SnapshotError::Write { .. })));
+        assert!(matches!(writer.could_write(), Err(SnapshotError::Write { .. })));
         writer.record(&node("b"), &passed());
         let warnings = run.warnings();
         assert!(matches!(&warnings[0], Notice::Warning { node: Some(id), .. } if *id == node("a")));
@@ -458,6 +466,8 @@ mod tests {
         fs::rename(&away, run.directory.path()).unwrap();
         writer.record(&node("c"), &passed());
         assert_eq!((run.ids().len(), run.warnings().len()), (3, 3));
+        writer.could_write().unwrap();
+        assert_eq!(fs::read_dir(run.directory.path()).unwrap().count(), 1, "nothing of it stays");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::thread;
 
+use crate::graph::{Graph, NodeId, Work};
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
 use crate::record::snapshot_reader::SnapshotError;
 use crate::record::stream::{self, StreamError};
@@ -29,6 +30,11 @@ pub struct Standing {
     pub settled_in: BTreeMap<String, u32>,
     /// How many attempts of each node were begun.
     pub attempts: BTreeMap<String, u32>,
+    /// Whether the snapshot lacks verdicts that the feed has, as after a full disk; a leg, if only one that finds nothing to
+    /// run, makes good for it.
+    pub is_behind: bool,
+    /// The gates that waited when the last leg died; one that closed has them in its snapshot.
+    pub waiting: BTreeSet<String>,
     /// How many attempts of each node were cut off when a leg died: nobody knows what they cost.
     pub cut_off: BTreeMap<String, u32>,
 }
@@ -59,12 +65,15 @@ impl Standing {
         let settled_in = settled_in.collect();
         let cut_off = nodes.by_id.iter().filter(|(_, now)| now.cut_off > 0);
         let cut_off = cut_off.map(|(id, now)| (id.clone(), now.cut_off)).collect();
+        let waits = |now: &NodeNow| legs.open && now.state == NodeState::Waiting;
+        let waiting = nodes.by_id.iter().filter(|(_, now)| waits(now)).map(|(id, _)| id.clone()).collect();
         let mut records = std::mem::take(&mut snapshot.nodes);
-        let mut unsettled = BTreeMap::new();
+        let (mut unsettled, mut is_behind) = (BTreeMap::new(), false);
         for (id, now) in &nodes.by_id {
             match later(now, records.get(id)) {
                 Later::Snapshot => {}
                 Later::Feed(record) => {
+                    is_behind |= records.get(id).is_none_or(|kept| kept.verdict != record.verdict);
                     records.insert(id.clone(), record);
                 }
                 Later::Unsettled => {
@@ -76,7 +85,15 @@ impl Standing {
         for record in records.values_mut() {
             bring_along(record, dir);
         }
-        Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, cut_off })
+        Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, is_behind, waiting, cut_off })
+    }
+
+    /// The nodes of `graph` that have an attempt which died with its engine, and how many: each was paid for, and nobody
+    /// knows how much. A command costs nothing.
+    pub fn lost(&self, graph: &Graph) -> impl Iterator<Item = (NodeId, u32)> {
+        let asks = |id: &str| graph.find(id).is_some_and(|ix| matches!(graph.node(ix).work, Work::Model(_)));
+        let lost = self.cut_off.iter().filter(move |(id, _)| asks(id) && !self.legs.rehearsal);
+        lost.filter_map(|(id, attempts)| Some((NodeId::parse(id)?, *attempts)))
     }
 
     /// The nodes that passed.
@@ -128,7 +145,7 @@ fn later(now: &NodeNow, kept: Option<&Record>) -> Later {
         // The feed may lack an end that the snapshot has.
         _ if kept.is_some_and(|record| outlives(record, now)) => Later::Snapshot,
         NodeState::Passed | NodeState::Failed => now.record().map_or(Later::Snapshot, Later::Feed),
-        NodeState::Idle | NodeState::Running => match now.marker() {
+        NodeState::Idle | NodeState::Running | NodeState::Held => match now.marker() {
             Some(marker) => Later::Feed(marker),
             None => Later::Unsettled,
         },

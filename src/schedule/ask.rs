@@ -70,7 +70,8 @@ impl Course<'_> {
         let mut announce = |session: &str| {
             if let Some(mut event) = unannounced.take() {
                 session.clone_into(&mut event.session_id);
-                work.announce(node, &[event]);
+                // It runs already; what it cost is told with its end.
+                work.announce(node, &[event]).ok();
             }
         };
         work.runtime.invoke(invocation, work.halt.cancel(), &mut announce)

@@ -11,6 +11,7 @@ use crate::graph::{Cause, Node, NodeIx, Work};
 use crate::node::Session;
 use crate::node::judge::{self, Fault};
 use crate::record::attempts::{AttemptId, Said};
+use crate::record::feed::FeedError;
 use crate::record::observe::Notice;
 use crate::record::{Event, EventKind, Record, Usage, Verdict, artifact};
 use crate::schedule::halt::Reason;
@@ -106,7 +107,12 @@ impl<'a> Course<'a> {
                 return Err(fault);
             }
             prompt = self.next_prompt(&prepared, &fault);
-            self.retry();
+            if !self.retry() {
+                return Err(Fault {
+                    detail: format!("{}; a retry cannot be recorded", fault.detail),
+                    ..fault
+                });
+            }
         }
     }
 
@@ -164,27 +170,34 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Announces the next attempt, which begins in a fresh session (DESIGN "retry").
-    fn retry(&mut self) {
-        self.attempt += 1;
+    /// Announces the next attempt, which begins in a fresh session (DESIGN "retry"). `false` when that is not recorded,
+    /// and so it does not begin.
+    fn retry(&mut self) -> bool {
         let mut event =
             Event { round: self.round, ..Event::of_node(EventKind::NodeRetried, self.node.id.as_str()) };
-        event.retries = self.attempt;
+        event.retries = self.attempt + 1;
         event.set_charge(self.told.charge, self.told.usage);
         let overdue = self.unannounced.take();
         let is_model = matches!(self.node.work, Work::Model(_));
         let fresh = if is_model { self.work.runtime.fresh_session() } else { None };
-        self.session = Session::Fresh(fresh.clone());
-        if is_model && self.work.runtime.announces_late() {
-            if let Some(overdue) = overdue {
-                self.work.announce(&self.node.id, &[overdue]);
-            }
-            self.unannounced = Some(event);
-            return;
+        let late = is_model && self.work.runtime.announces_late();
+        if !late {
+            event.session_id = fresh.clone().unwrap_or_default();
         }
-        event.session_id = fresh.unwrap_or_default();
-        let events: Vec<Event> = overdue.into_iter().chain([event]).collect();
-        self.work.announce(&self.node.id, &events);
+        let (now, later) = if late { (None, Some(event)) } else { (Some(event), None) };
+        let events: Vec<Event> = overdue.into_iter().chain(now).collect();
+        if let Err(error) = self.work.announce(&self.node.id, &events) {
+            if let (FeedError::Write { written: true, .. }, false) = (error, late) {
+                // The line that could not be synced has taken the charge; the terminal one must not take it again.
+                self.told.charge = Cost::ZERO;
+                self.told.usage = Usage::default();
+            }
+            return false;
+        }
+        self.attempt += 1;
+        self.session = Session::Fresh(fresh);
+        self.unannounced = later;
+        true
     }
 
     pub(crate) fn timeout(&self) -> Duration {
@@ -248,6 +261,8 @@ impl<'a> Course<'a> {
             node: self.node.id.clone(),
             charge: self.told.charge,
             usage: self.told.usage,
+            attempt: self.attempt,
+            round: self.round,
             spent: (self.spent, self.used),
             words,
             at: self.work.clock.now(),

@@ -9,7 +9,8 @@
 //! 5. hand the starts to workers, and the ends to the snapshot's writer (before them where that is asked for).
 //!
 //! A leg with patience for it waits out a spent limit between two turns.
-//! A feed or a snapshot that fails is a warning that names the nodes: a run never dies of its own records.
+//! A snapshot that fails is a warning. A feed that fails ends the run: what it cannot announce it does not start, what runs
+//! goes on to its end, and the ends that it could not append are appended with the next call that can.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,16 +23,19 @@ use crate::process::signals::Stop;
 use crate::record::observe::{Notice, Observer};
 use crate::record::{Event, Feed, Record, SnapshotWriter};
 use crate::schedule::halt::{Halt, Reason};
-use crate::schedule::machine::{self, Action, Blame, Closing, Machine, UnitIx};
+use crate::schedule::machine::{self, Action, Blame, Closing, Ending, Machine, UnitIx};
 use crate::schedule::permits::{Permit, Permits};
+use crate::schedule::waits::{Waits, positive};
 use crate::schedule::work::Workload;
 use crate::schedule::worker::{Done, Pool};
 use crate::text::duration;
+use crate::text::money::Cost;
 
-/// How long after the named moment a limit is taken to be lifted: the CLI names minutes.
-const LIFT_MARGIN: Duration = Duration::from_secs(5);
 /// How often the time of day is looked at during a wait.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// A warning names so many nodes.
+const NAMED_MAX: usize = 10;
 
 /// What the conductor works with.
 pub struct Services {
@@ -64,6 +68,8 @@ pub enum Conducted {
         closing: Closing,
         /// The signal that stopped the run, if one did.
         signal: Option<Stop>,
+        /// Why the run could not be recorded any more, if that is so.
+        unrecorded: Option<String>,
     },
     /// A second signal: everything was killed and nothing more is recorded.
     Abandoned {
@@ -80,8 +86,10 @@ pub fn conduct<W: Workload>(work: &Arc<W>, machine: Machine, slots: usize, servi
         machine,
         permits: Permits::new(slots),
         pool: Pool::new(Arc::clone(work)),
+        waits: Waits::new(services.patience),
         services,
         signal: None,
+        unrecorded: None,
         time_is_up,
     };
     conductor.run()
@@ -92,11 +100,16 @@ struct Conductor<W: Workload> {
     machine: Machine,
     permits: Permits,
     pool: Pool<W>,
+    waits: Waits,
     services: Services,
     signal: Option<Stop>,
+    unrecorded: Option<String>,
     /// Speaks up when the leg's time is over.
     time_is_up: Receiver<Instant>,
 }
+
+/// A unit on its way to a worker, with its slot.
+type Start<T> = (UnitIx, T, Permit);
 
 /// What happened while the conductor waited.
 enum Woken {
@@ -137,7 +150,7 @@ impl<W: Workload> Conductor<W> {
         self.pool.join();
         // One that came while the last unit settled stopped nothing, and is told all the same.
         let signal = self.signal.or_else(|| self.services.signals.try_recv().ok());
-        Conducted::Closed { closing: self.machine.close(), signal }
+        Conducted::Closed { closing: self.machine.close(), signal, unrecorded: self.unrecorded }
     }
 
     /// A signal that is there already. It goes before everything else, so that nothing is started after it.
@@ -148,24 +161,32 @@ impl<W: Workload> Conductor<W> {
     /// Waits until the limit is lifted, if there is patience for it; `None` when there is not. Nothing is started and
     /// nobody is asked. The time of day is looked at again and again, since clocks are set and machines sleep.
     fn wait_for_limit(&mut self) -> Option<Woken> {
-        let until = self.work.limit_lifts()?;
-        let patience = self.services.patience?;
-        let now = self.services.clock.now();
-        let wait = Duration::try_from(until.duration_since(now)).unwrap_or_default() + LIFT_MARGIN;
-        if wait > patience {
+        let (now, begun) = (self.services.clock.now(), Instant::now());
+        let wait = self.waits.next(self.work.limit_lifts(), now)?;
+        let until = now.checked_add(wait).ok()?;
+        if !self.commit(&self.work.wait_begins(until), &[]) {
             return None;
         }
-        self.services.patience = Some(patience - wait);
         let message = format!("waiting for the usage limit, about {}", duration::format(wait));
         self.services.observer.notice(Notice::Warning { node: None, message });
-        let lifted = until.checked_add(LIFT_MARGIN).unwrap_or(until);
-        while self.services.clock.now() < lifted {
-            let look =
-                Duration::try_from(lifted.duration_since(self.services.clock.now())).unwrap_or_default();
-            if let Ok(signal) = self.services.signals.recv_timeout(look.min(LOOK_AGAIN)) {
-                return Some(Woken::Signal(signal));
+        while let Some(left) = positive(until.duration_since(self.services.clock.now())) {
+            if self.waits.are_out_of_patience(begun.elapsed()) {
+                return None;
+            }
+            select! {
+                recv(self.services.signals) -> signal => match signal {
+                    Ok(signal) => return Some(Woken::Signal(signal)),
+                    Err(_) => self.services.signals = never(),
+                },
+                recv(self.time_is_up) -> _ => {
+                    self.time_is_up = never();
+                    return Some(Woken::OutOfTime);
+                }
+                default(left.min(LOOK_AGAIN)) => {}
             }
         }
+        self.waits.took(begun.elapsed());
+        self.work.wait_ended();
         self.machine.step(machine::Event::Refilled);
         Some(Woken::Done(Vec::new()))
     }
@@ -199,6 +220,9 @@ impl<W: Workload> Conductor<W> {
         let mut records: Vec<(NodeId, Record)> = Vec::with_capacity(settled.len());
         for Done { unit, settled, permit } in settled {
             self.pool.took();
+            if settled.ending == Ending::Passed && settled.bill.cost != Cost::ZERO {
+                self.waits.ended();
+            }
             let action = self.machine.step(machine::Event::Settled(unit, settled.ending, settled.bill));
             let (last, record) = match (action, settled.again) {
                 (Some(Action::Fire { .. }), Some(again)) => (again.events, Some(again.record)),
@@ -209,8 +233,9 @@ impl<W: Workload> Conductor<W> {
             records.extend(record.map(|record| (self.work.name(unit).clone(), record)));
             drop(permit);
         }
-        let starts = self.fill(&mut events);
-        self.commit(&events);
+        let (starts, announced) = self.fill();
+        let recorded = self.commit(&events, &announced);
+        let starts = if recorded { starts } else { self.take_back(starts) };
         // Whoever is woken first runs first: a node, unless its start waits for the snapshot.
         if self.services.snapshot.is_strict() {
             self.hand_over(&records);
@@ -219,12 +244,12 @@ impl<W: Workload> Conductor<W> {
             self.submit(starts);
             self.hand_over(&records);
         }
-        if !events.is_empty() {
+        if !(events.is_empty() && announced.is_empty()) {
             self.services.observer.notice(Notice::Fed);
         }
     }
 
-    fn submit(&mut self, starts: Vec<(UnitIx, W::Ticket, Permit)>) {
+    fn submit(&mut self, starts: Vec<Start<W::Ticket>>) {
         for (unit, ticket, permit) in starts {
             self.pool.submit(unit, ticket, permit);
         }
@@ -243,26 +268,37 @@ impl<W: Workload> Conductor<W> {
             (Blame::Halt(unit) | Blame::Ancestor(unit) | Blame::Rejected(unit), _) => {
                 Reason::Failure(self.work.name(unit).clone())
             }
-            (Blame::Stop, None) => return,
+            (Blame::Stop, None) | (Blame::Unrecorded, _) => return,
         };
         self.services.halt.fire(reason);
     }
 
-    fn fill(&mut self, events: &mut Vec<Event>) -> Vec<(UnitIx, W::Ticket, Permit)> {
-        let mut starts = Vec::new();
+    fn fill(&mut self) -> (Vec<Start<W::Ticket>>, Vec<Event>) {
+        let (mut starts, mut events) = (Vec::new(), Vec::new());
         while let Some(permit) = self.permits.try_take() {
             let Some(Action::Start(unit)) = self.machine.step(machine::Event::SlotFree) else { break };
             let (ticket, event) = self.work.launch(unit, self.machine.round(unit));
             events.extend(event);
             starts.push((unit, ticket, permit));
         }
-        starts
+        (starts, events)
     }
 
-    fn commit(&self, events: &[Event]) {
-        if let Err(error) = self.services.feed.append(events) {
-            self.warn(events, &error.to_string());
+    /// What cannot be made durable does not happen: a start is a promise to say what became of it (`ARCHITECTURE` 5.1).
+    fn take_back(&mut self, starts: Vec<Start<W::Ticket>>) -> Vec<Start<W::Ticket>> {
+        for (unit, ..) in starts.into_iter().rev() {
+            self.machine.step(machine::Event::NotStarted(unit));
         }
+        Vec::new()
+    }
+
+    /// Makes `ends` and `starts` durable; `false` when that failed, and the run therefore comes to its end.
+    fn commit(&mut self, ends: &[Event], starts: &[Event]) -> bool {
+        let Err(error) = self.services.feed.settle(ends, starts) else { return true };
+        self.warn(ends, starts, &error.to_string());
+        self.unrecorded.get_or_insert(error.to_string());
+        self.machine.step(machine::Event::Unrecorded);
+        false
     }
 
     fn hand_over(&self, records: &[(NodeId, Record)]) {
@@ -271,10 +307,22 @@ impl<W: Workload> Conductor<W> {
         }
     }
 
-    fn warn(&self, events: &[Event], error: &str) {
-        let mut nodes: Vec<&str> = events.iter().map(|event| event.node_id.as_str()).collect();
-        nodes.dedup();
-        let message = format!("the feed lacks events of {}: {error}", nodes.join(", "));
+    fn warn(&self, ends: &[Event], starts: &[Event], error: &str) {
+        let message = match (names(ends), names(starts)) {
+            (ended, None) => format!("the feed lacks the end of {}: {error}", ended.unwrap_or_default()),
+            (None, Some(held)) => format!("{held} is not started, since that cannot be recorded: {error}"),
+            (Some(ended), Some(held)) => {
+                format!("the feed lacks the end of {ended}, and {held} is not started: {error}")
+            }
+        };
         self.services.observer.notice(Notice::Warning { node: None, message });
     }
+}
+
+/// The nodes that `events` are about, with a bound on how many of them; `None` when it is none.
+fn names(events: &[Event]) -> Option<String> {
+    let mut nodes: Vec<&str> = events.iter().map(|event| event.node_id.as_str()).collect();
+    nodes.dedup();
+    let more = if nodes.len() > NAMED_MAX { " and others" } else { "" };
+    (!nodes.is_empty()).then(|| nodes[..nodes.len().min(NAMED_MAX)].join(", ") + more)
 }

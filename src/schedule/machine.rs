@@ -8,7 +8,9 @@
 //! - units that share an exclusive resource never run at the same time;
 //! - a failure halts the run, or under `Continue` skips only the failed unit's descendants; a rejection only ever skips;
 //! - a judged failure of an arc's declarer with rounds left runs the arc's body again instead;
-//! - a waiting gate holds back its descendants only; a spent limit or cap holds back everything not yet started;
+//! - a waiting gate holds back its descendants only, a bound on the run what it leaves no room for, a spent limit
+//!   everything not yet started;
+//! - once the run cannot be recorded any more, what runs goes on to its end and nothing more is started;
 //! - a halt or a stop cancels what runs, waits for it, and starts nothing more;
 //! - a unit that never ran is accounted for when the run closes, with what it is owed to.
 
@@ -85,6 +87,10 @@ pub enum Event {
     OutOfTime,
     /// The limit that held units back is lifted.
     Refilled,
+    /// This unit was to start, and could not be recorded: it does not.
+    NotStarted(UnitIx),
+    /// What happens cannot be recorded any more.
+    Unrecorded,
 }
 
 /// What a unit took.
@@ -143,6 +149,8 @@ pub enum Blame {
     Halt(UnitIx),
     /// The run was stopped.
     Stop,
+    /// The run could not be recorded any more.
+    Unrecorded,
 }
 
 /// Which bound of the run was reached.
@@ -192,6 +200,11 @@ pub enum Outcome {
     },
     /// The run was stopped before it was done.
     Stopped,
+    /// The run could not be recorded any more, and was not done.
+    Unrecorded {
+        /// All that failed by themselves or were rejected, in file order.
+        failed: Vec<UnitIx>,
+    },
 }
 
 /// Why a run is paused; at least one member says something.
@@ -203,6 +216,35 @@ pub struct Pause {
     pub limited: Vec<UnitIx>,
     /// The bound that was reached.
     pub cap: Option<Cap>,
+    /// The first unit that it left no room for; none for the bound on time.
+    pub short: Option<Short>,
+}
+
+/// A unit that a bound leaves no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// The unit.
+    pub unit: UnitIx,
+    /// The bound.
+    pub cap: Cap,
+    /// The most executions that the unit may take.
+    pub executions: u32,
+    /// The executions of all legs so far.
+    pub executed: u32,
+    /// The most that it may spend, as far as that is bounded.
+    pub may_spend: Money,
+    /// What all legs have spent so far.
+    pub spent: Money,
+}
+
+/// Whether the bounds of a run leave room for a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// There may be, once a running unit settles.
+    Later,
+    /// Not in this leg.
+    Never(Cap),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,6 +276,8 @@ pub struct Machine {
     ledger: Ledger,
     limited: bool,
     capped: Option<Cap>,
+    short: Option<Short>,
+    unrecorded: bool,
     ending: Option<Blame>,
 }
 
@@ -284,6 +328,8 @@ impl Machine {
             ledger,
             limited: false,
             capped: None,
+            short: None,
+            unrecorded: false,
             ending: None,
         };
         for unit in 0..count {
@@ -311,18 +357,30 @@ impl Machine {
                 self.refill();
                 None
             }
+            Event::NotStarted(unit) => {
+                self.take_back(unit);
+                None
+            }
+            Event::Unrecorded => {
+                self.unrecorded = true;
+                None
+            }
         }
     }
 
     /// Whether nothing runs and nothing more will, unless a limit is lifted.
     pub fn is_done(&self) -> bool {
-        self.running == 0
-            && (self.ending.is_some() || self.limited || self.capped.is_some() || self.ready.is_empty())
+        self.running == 0 && (self.limited || self.is_ending() || self.ready.is_empty())
     }
 
     /// Whether a spent limit holds units back, and nothing else ends the leg.
     pub fn waits_for_limit(&self) -> bool {
-        self.limited && self.ending.is_none() && self.capped.is_none()
+        self.limited && !self.is_ending()
+    }
+
+    /// Whether nothing more is started in this leg.
+    fn is_ending(&self) -> bool {
+        self.ending.is_some() || self.capped.is_some() || self.unrecorded
     }
 
     /// The round that `unit` is in: 0 outside a loop and on its first pass.
@@ -338,21 +396,34 @@ impl Machine {
     }
 
     fn start_next(&mut self) -> Option<Action> {
-        if self.ending.is_some() || self.limited || self.capped.is_some() {
+        if self.limited || self.is_ending() {
             return None;
         }
-        while let Some(unit) = self.ready.pop_front() {
+        let (mut at, mut short) = (0, None);
+        while let Some(&unit) = self.ready.get(at) {
             if let Some(resource) = self.plan.units[unit].exclusive
                 && self.holders.contains_key(&resource)
             {
+                self.ready.remove(at);
                 self.parked.entry(resource).or_default().push_back(unit);
                 continue;
             }
-            if let Some(cap) = self.cap_reached_by(unit) {
-                self.ready.push_front(unit);
-                return self.wait_for_room(cap);
+            match self.room_for(unit) {
+                Room::Enough => {
+                    self.ready.remove(at);
+                    return Some(self.start(unit));
+                }
+                // A running unit may leave more than it reserved: what came first is not overtaken.
+                Room::Later => return None,
+                Room::Never(cap) => {
+                    short.get_or_insert(self.short(unit, cap));
+                    at += 1;
+                }
             }
-            return Some(self.start(unit));
+        }
+        if self.running == 0 && short.is_some() {
+            self.capped = short.map(|short| short.cap);
+            self.short = short;
         }
         None
     }
@@ -369,27 +440,49 @@ impl Machine {
         Action::Start(unit)
     }
 
-    /// The bound that starting `unit` might break, counting what running units may still spend.
-    fn cap_reached_by(&self, unit: UnitIx) -> Option<Cap> {
+    /// Undoes [`start`](Self::start).
+    fn take_back(&mut self, unit: UnitIx) {
+        self.states[unit] = State::Ready;
+        self.running -= 1;
+        self.release(unit, Bill::default());
+        self.ready.push_front(unit);
+        self.unrecorded = true;
+    }
+
+    /// Whether the bounds leave room for `unit`, counting what running units may still take.
+    fn room_for(&self, unit: UnitIx) -> Room {
+        let ledger = &self.ledger;
+        let Some(cap) = self.cap_reached_by(unit, ledger.reserved, ledger.reserved_executions) else {
+            return Room::Enough;
+        };
+        if self.cap_reached_by(unit, Money::ZERO, 0).is_some() { Room::Never(cap) } else { Room::Later }
+    }
+
+    /// The bound that starting `unit` might break while so much is reserved.
+    fn cap_reached_by(&self, unit: UnitIx, reserved: Money, reserved_executions: u32) -> Option<Cap> {
         let (spec, caps, ledger) = (&self.plan.units[unit], &self.plan.bounds, &self.ledger);
         if spec.executions == 0 {
             return None;
         }
-        let executions = ledger.executions + ledger.reserved_executions + spec.executions;
+        let executions = ledger.executions + reserved_executions + spec.executions;
         if caps.executions.is_some_and(|cap| executions > cap) {
             return Some(Cap::Executions);
         }
-        let committed = ledger.spent + ledger.reserved;
+        let committed = ledger.spent + reserved;
         let (cap, may_spend) = (caps.spend?, spec.may_spend?);
         (committed >= cap || committed + may_spend > cap).then_some(Cap::Spend)
     }
 
-    /// A running unit may leave more room than it reserved; only with none running is the bound reached for good.
-    fn wait_for_room(&mut self, cap: Cap) -> Option<Action> {
-        if self.running == 0 {
-            self.capped = Some(cap);
+    fn short(&self, unit: UnitIx, cap: Cap) -> Short {
+        let (spec, ledger) = (&self.plan.units[unit], &self.ledger);
+        Short {
+            unit,
+            cap,
+            executions: spec.executions,
+            executed: ledger.executions,
+            may_spend: spec.may_spend.unwrap_or(Money::ZERO),
+            spent: ledger.spent,
         }
-        None
     }
 
     fn settle(&mut self, unit: UnitIx, ending: Ending, bill: Bill) -> Option<Action> {
@@ -494,6 +587,7 @@ impl Machine {
             Some(Blame::Halt(unit)) => Outcome::Failed { halted: Some(unit), failed },
             _ if all_passed => Outcome::Passed,
             Some(_) => Outcome::Stopped,
+            None if self.unrecorded => Outcome::Unrecorded { failed },
             None if pause != Pause::default() => Outcome::Paused(pause),
             None => Outcome::Failed { halted: None, failed },
         }
@@ -501,7 +595,12 @@ impl Machine {
 
     fn pause(&self) -> Pause {
         let that_ended = |ending| self.units_that(move |state| state == State::Settled(ending)).collect();
-        Pause { gates: that_ended(Ending::Waiting), limited: that_ended(Ending::Limited), cap: self.capped }
+        Pause {
+            gates: that_ended(Ending::Waiting),
+            limited: that_ended(Ending::Limited),
+            cap: self.capped,
+            short: self.short,
+        }
     }
 
     fn units_that(&self, holds: impl Fn(State) -> bool) -> impl Iterator<Item = UnitIx> {
@@ -533,9 +632,8 @@ impl Machine {
             State::Settled(ending) => !matches!(ending, Ending::Waiting | Ending::Limited),
             other => other == State::Running,
         };
-        self.units_that(|state| !ran(state))
-            .filter_map(|unit| Some((unit, owed[unit].or(self.ending)?)))
-            .collect()
+        let ended = self.ending.or(self.unrecorded.then_some(Blame::Unrecorded));
+        self.units_that(|state| !ran(state)).filter_map(|unit| Some((unit, owed[unit].or(ended)?))).collect()
     }
 }
 

@@ -90,6 +90,22 @@ fn a_stop_that_comes_when_all_is_done_changes_nothing() {
 }
 
 #[test]
+fn what_cannot_be_recorded_does_not_start_and_what_runs_goes_on() {
+    let mut machine = fresh(plan(&[&[], &[], &[0], &[]], OnFail::Halt));
+    assert_eq!(machine.step(Event::SlotFree), Some(Action::Start(0)));
+    assert_eq!(start_all(&mut machine), [1, 3]);
+    machine.step(Event::NotStarted(3));
+    machine.step(Event::NotStarted(1));
+    assert!(!machine.is_done());
+    assert_eq!(settle(&mut machine, 0, Ending::Passed), None);
+    assert_eq!(start_all(&mut machine), [] as [UnitIx; 0]);
+    assert!(machine.is_done());
+    let closing = machine.close();
+    assert_eq!(closing.outcome, Outcome::Unrecorded { failed: vec![] });
+    assert_eq!(closing.skipped, [1, 2, 3].map(|unit| (unit, Blame::Unrecorded)));
+}
+
+#[test]
 fn the_holder_of_a_resource_is_waited_for() {
     let mut plan = plan(&[&[], &[], &[]], OnFail::Halt);
     plan.units[0].exclusive = Some(7);
@@ -238,14 +254,40 @@ fn a_reached_cap_pauses() {
     machine.step(Event::Settled(0, Ending::Passed, bill(0.6)));
     assert_eq!(start_all(&mut machine), Vec::<UnitIx>::new());
     assert!(machine.is_done());
-    let paused = Outcome::Paused(Pause { cap: Some(Cap::Spend), ..Pause::default() });
-    assert_eq!(machine.close().outcome, paused);
+    let Outcome::Paused(pause) = machine.close().outcome else { panic!("not paused") };
+    assert_eq!((pause.cap, pause.short.map(|short| short.cap)), (Some(Cap::Spend), Some(Cap::Spend)));
     let bounds = Bounds { executions: Some(1), ..Bounds::default() };
     let mut machine = fresh(paid(&[&[], &[0]], 0.0, bounds));
     start_all(&mut machine);
     machine.step(Event::Settled(0, Ending::Passed, bill(9.0)));
     start_all(&mut machine);
     assert!(matches!(machine.close().outcome, Outcome::Paused(Pause { cap: Some(Cap::Executions), .. })));
+}
+
+#[test]
+fn what_never_fits_is_passed_over_and_what_may_fit_later_is_not_overtaken() {
+    let plan = |cap| {
+        let mut plan = plan(&[&[], &[], &[]], OnFail::Halt);
+        for (unit, executions) in [3, 6, 1].into_iter().enumerate() {
+            plan.units[unit].executions = executions;
+        }
+        plan.bounds.executions = Some(cap);
+        plan
+    };
+    let took = |executions| Bill { executions, ..FREE };
+    let mut machine = fresh(plan(5));
+    assert_eq!(start_all(&mut machine), [0, 2], "unit 1 never fits");
+    machine.step(Event::Settled(0, Ending::Passed, took(1)));
+    machine.step(Event::Settled(2, Ending::Passed, took(1)));
+    assert_eq!(start_all(&mut machine), [] as [UnitIx; 0]);
+    let Outcome::Paused(pause) = machine.close().outcome else { panic!("not paused") };
+    let short = pause.short.expect("a unit that did not fit");
+    assert_eq!((short.unit, short.executions, short.executed), (1, 6, 2));
+
+    let mut machine = fresh(plan(8));
+    assert_eq!(start_all(&mut machine), [0], "unit 1 fits once unit 0 has left some of its own");
+    machine.step(Event::Settled(0, Ending::Passed, took(1)));
+    assert_eq!(start_all(&mut machine), [1, 2]);
 }
 
 #[test]
@@ -279,6 +321,8 @@ struct Script {
     picks: Vec<usize>,
     /// Stop after this many settlements.
     stop_after: Option<usize>,
+    /// After this many settlements no start can be recorded.
+    lose_after: Option<usize>,
 }
 
 fn doing() -> impl Strategy<Value = Doing> {
@@ -306,14 +350,15 @@ fn scripts() -> impl Strategy<Value = Script> {
             .collect::<Vec<_>>();
         let doings = proptest::collection::vec(proptest::collection::vec(doing(), 1..4), count);
         let picks = proptest::collection::vec(0usize..64, 8);
-        let stop = proptest::option::weighted(0.2, 0..count);
+        let (stop, lose) =
+            (proptest::option::weighted(0.2, 0..count), proptest::option::weighted(0.2, 0..count));
         let arcs = proptest::collection::vec((0..count, 0..count, 1u32..3), 0..4);
-        (units, doings, 1usize..10, picks, proptest::bool::ANY, stop, arcs).prop_map(
-            |(units, doings, slots, picks, halts, stop_after, wanted)| {
+        (units, doings, 1usize..10, picks, proptest::bool::ANY, stop, lose, arcs).prop_map(
+            |(units, doings, slots, picks, halts, stop_after, lose_after, wanted)| {
                 let on_fail = if halts { OnFail::Halt } else { OnFail::Continue };
                 let arcs = arcs_of(&units, &wanted);
                 let plan = Plan { units, arcs, on_fail, bounds: Bounds::default() };
-                Script { plan, doings, slots, picks, stop_after }
+                Script { plan, doings, slots, picks, stop_after, lose_after }
             },
         )
     })
@@ -359,6 +404,8 @@ struct Seen {
     last: HashMap<UnitIx, Ending>,
     fires: HashMap<UnitIx, u32>,
     cancels: Vec<Blame>,
+    /// Whether a start could not be recorded.
+    lost: bool,
 }
 
 fn ending(script: &Script, seen: &Seen, unit: UnitIx) -> Ending {
@@ -388,6 +435,19 @@ fn play(script: &Script) -> (Machine, Seen) {
             assert!(held(&unit).is_none() || !running.iter().any(|other| held(other) == held(&unit)));
             assert!(!running.contains(&unit), "{unit} runs twice at once");
             assert!(seen.cancels.is_empty(), "{unit} starts after the end began");
+            assert!(!seen.lost, "{unit} starts though that cannot be recorded");
+            if script.lose_after.is_some_and(|after| settled >= after) {
+                let others = script.slots - running.len() - 1;
+                let offered = std::iter::repeat_with(|| machine.step(Event::SlotFree)).take(others).flatten();
+                let offered: Vec<Action> = offered.collect();
+                for action in offered.iter().rev() {
+                    let Action::Start(unit) = action else { panic!("{action:?}") };
+                    machine.step(Event::NotStarted(*unit));
+                }
+                machine.step(Event::NotStarted(unit));
+                seen.lost = true;
+                break;
+            }
             *seen.starts.entry(unit).or_default() += 1;
             running.push(unit);
         }
@@ -470,13 +530,14 @@ proptest! {
             (Outcome::Failed { halted: Some(unit), .. }, blame) => prop_assert_eq!(blame, Some(&Blame::Halt(unit))),
             (Outcome::Stopped, blame) => prop_assert_eq!(blame, Some(&Blame::Stop)),
             (Outcome::Paused(pause), blame) => {
-                prop_assert!(paused && blame.is_none());
+                prop_assert!(paused && blame.is_none() && !seen.lost);
                 for unit in pause.gates {
                     prop_assert_eq!(seen.last.get(&unit), Some(&Ending::Waiting));
                 }
             }
+            (Outcome::Unrecorded { .. }, blame) => prop_assert!(seen.lost && blame.is_none() && !all_passed),
             (Outcome::Failed { halted: None, failed }, blame) => {
-                prop_assert!(blame.is_none() && !paused && !failed.is_empty());
+                prop_assert!(!seen.lost && blame.is_none() && !paused && !failed.is_empty());
             }
         }
     }
@@ -491,6 +552,7 @@ proptest! {
                     prop_assert!(has_above(&script, &seen, unit, &has_failed));
                 }
                 Blame::Rejected(gate) => prop_assert_eq!(seen.last.get(&gate), Some(&Ending::Rejected)),
+                Blame::Unrecorded => prop_assert!(seen.lost && seen.cancels.is_empty()),
                 other => prop_assert_eq!(seen.cancels.first(), Some(&other)),
             }
         }
@@ -499,7 +561,7 @@ proptest! {
     #[test]
     fn without_an_early_end_everything_runs_that_nothing_blocks(mut script in scripts()) {
         script.plan.on_fail = OnFail::Continue;
-        script.stop_after = None;
+        (script.stop_after, script.lose_after) = (None, None);
         for doings in &mut script.doings {
             for doing in doings.iter_mut().filter(|doing| matches!(doing, Doing::Limit)) {
                 *doing = Doing::Pass;

@@ -10,6 +10,7 @@ pub mod machine;
 pub mod engine;
 pub mod halt;
 pub mod permits;
+mod waits;
 pub mod work;
 pub mod worker;
 

@@ -1,6 +1,7 @@
 //! Graph nodes as units of work: what a node is given when it takes its slot, and what it leaves for others.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::{self, Mutex, PoisonError, RwLock};
 use std::time::Instant;
@@ -8,12 +9,13 @@ use std::time::Instant;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, rfc3339};
 use crate::graph::node::{Handoff, PermissionMode};
 use crate::graph::{Bounds, Cause, Graph, Node, NodeId, NodeIx, OnFail, Work};
 use crate::node::handoff::Material;
 use crate::node::runtime::reset;
 use crate::node::{Lanes, Runtime, Session, Shell};
+use crate::record::feed::FeedError;
 use crate::record::observe::{Notice, Observer};
 use crate::record::{Event, EventKind, Feed, Record, RunDir, Scribe, Verdict};
 use crate::schedule::attempt::Course;
@@ -22,6 +24,7 @@ use crate::schedule::halt::Halt;
 use crate::schedule::machine::{Arc, Bill, Ending, Plan, Unit, UnitIx};
 use crate::schedule::work::{Settled, Workload};
 use crate::text::money::{Cost, Money};
+use crate::text::sanitize::cap_detail;
 use crate::text::usage::Usage;
 
 /// The nodes of one leg, with everything they need to run.
@@ -92,12 +95,36 @@ pub struct Held {
     pub charge: Cost,
     /// Its tokens.
     pub usage: Usage,
+    /// The attempt that found the limit spent, from 0.
+    pub attempt: u32,
+    /// The feedback round that it was in.
+    pub round: u32,
     /// What all its attempts since its launch cost.
     pub spent: (Cost, Usage),
     /// The CLI's words.
     pub words: String,
     /// When it said them.
     pub at: Timestamp,
+}
+
+impl Held {
+    /// When the limit is lifted, if its words say so.
+    fn lifts(&self) -> Option<Timestamp> {
+        reset::moment(&self.words, self.at, &TimeZone::system())
+    }
+
+    /// The event that says that the leg waits until then. It carries the charge, which is nobody else's from then on.
+    fn waits(&mut self, until: Timestamp) -> Event {
+        let mut event = Event {
+            round: self.round,
+            retries: self.attempt + 1,
+            detail: cap_detail(&self.words),
+            held_until: rfc3339(until),
+            ..Event::of_node(EventKind::NodeRetried, self.node.as_str())
+        };
+        event.set_charge(mem::take(&mut self.charge), mem::take(&mut self.usage));
+        event
+    }
 }
 
 /// A node on its way to a worker.
@@ -191,12 +218,17 @@ impl GraphWork {
         self.observer.notice(Notice::Warning { node: Some(node.clone()), message });
     }
 
-    /// Appends events of a node under way; a failure is a warning.
-    pub fn announce(&self, node: &NodeId, events: &[Event]) {
-        if let Err(error) = self.feed.append(events) {
+    /// Appends events of a node under way; a failure is a warning as well.
+    ///
+    /// # Errors
+    /// When they are not durable.
+    pub fn announce(&self, node: &NodeId, events: &[Event]) -> Result<(), FeedError> {
+        let told = self.feed.append(events);
+        if let Err(error) = &told {
             self.warn(node, error.to_string());
         }
         self.observer.notice(Notice::Fed);
+        told
     }
 
     /// A round after the first begins in a fresh session, like a retry (DESIGN "Feedback edges").
@@ -249,14 +281,19 @@ impl Workload for GraphWork {
         (Ticket { since, session, round, unannounced: None }, Some(event))
     }
 
-    /// The latest of what the CLIs said; units that were held back earlier in the leg count as well, and are past.
+    /// The latest of what the CLIs said of the limit that holds back now.
     fn limit_lifts(&self) -> Option<Timestamp> {
         let held = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.clock.now();
-        held.iter()
-            .filter_map(|held| reset::moment(&held.words, held.at, &TimeZone::system()))
-            .max()
-            .or(Some(now))
+        held.iter().filter_map(Held::lifts).max()
+    }
+
+    fn wait_begins(&self, until: Timestamp) -> Vec<Event> {
+        let mut held = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter_mut().map(|held| held.waits(until)).collect()
+    }
+
+    fn wait_ended(&self) {
+        self.limited.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn run(&self, unit: UnitIx, ticket: Ticket) -> Settled {

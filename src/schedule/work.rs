@@ -23,6 +23,14 @@ pub trait Workload: Send + Sync + 'static {
         None
     }
 
+    /// The leg waits for that until then: returns the events that say so, and what the units that are held back cost.
+    fn wait_begins(&self, _until: Timestamp) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// The wait is over, and what was held back is tried again.
+    fn wait_ended(&self) {}
+
     /// Runs a unit to its end, on a worker.
     fn run(&self, unit: UnitIx, ticket: Self::Ticket) -> Settled;
 

@@ -343,7 +343,7 @@ fn implied_exit(expected: &Expected) -> Option<u8> {
 fn exit_code(ending: &Ending) -> u8 {
     match ending {
         Ending::Passed => 0,
-        Ending::Failed { .. } => 1,
+        Ending::Failed { .. } | Ending::Unrecorded { .. } => 1,
         Ending::Paused(_) => 2,
         Ending::Stopped(signal) | Ending::Abandoned(signal) => signal.exit_code(),
     }

@@ -148,7 +148,7 @@ impl Stage<'_> {
             inherited,
         };
         let leg = Leg::open(claimed, order, Arc::clone(self.clock), Arc::new(Silent))?;
-        let Finished { ending, .. } = leg.drive(never())?;
+        let Finished { ending, .. } = leg.drive(never());
         Ok(ending)
     }
 }

@@ -50,6 +50,7 @@ fn event() -> Event {
         held: vec![Held { node: "x".into(), cost_usd: Some(1.0), cost_unknown: true, usage: usage() }],
         skipped_count: 1,
         skipped: skipped(),
+        held_until: "x".into(),
     }
 }
 

@@ -369,20 +369,80 @@ fn on_a_full_disk(env: &TestEnv, kilobytes: usize) -> crate::env::Ran {
 }
 
 #[test]
-fn a_full_disk_is_warned_of_and_the_run_goes_on() {
+fn a_full_disk_starts_nothing_more_and_a_resume_goes_on_from_what_is_recorded() {
     let env = TestEnv::new();
     let nodes: String = (0..40)
-        .map(|at| format!("  - {{id: node-{at:02}, type: command, command: 'echo {at} > ran-{at}'}}\n"))
+        .map(|at| format!("  - {{id: node-{at:02}, type: command, command: 'echo {at} >> ran-{at}'}}\n"))
         .collect();
     env.write("g.yaml", format!("nodes:\n{nodes}"));
-    let ran = on_a_full_disk(&env, 8);
+    let ran = on_a_full_disk(&env, 8).exits(1);
     assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-    says(&ran.stderr, &["⚠", "events.jsonl"]);
-    for at in 0..40 {
-        assert!(env.path(&format!("ran-{at}")).exists(), "node {at} never ran: {}", ran.stderr);
-    }
+    says(&ran.stderr, &["⚠", "events.jsonl", "is not started", "could not be recorded", "--retry-failed"]);
     let feed = fs::read_to_string(env.run_dir().join("events.jsonl")).unwrap();
     assert!(feed.ends_with("}\n"), "the feed ends in a torn line");
+    let lines =
+        |at: usize| fs::read_to_string(env.path(&format!("ran-{at}"))).map_or(0, |text| text.lines().count());
+    for at in 0..40 {
+        let started = feed.contains(&format!("\"node_started\",\"node_id\":\"node-{at:02}\""));
+        assert_eq!(lines(at), usize::from(started), "node {at}: {}", ran.stderr);
+    }
+    let passed = env.events_of("node_passed").len();
+    assert!(passed > 3 && lines(39) == 0);
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    let again = (0..40).filter(|at| lines(*at) > 1).count();
+    assert!(again <= 4, "only what was under way runs twice: {again}");
+    assert!((0..40).all(|at| lines(at) >= 1));
+}
+
+#[test]
+fn what_was_paid_and_cannot_be_recorded_is_unknown_and_nothing_more_is_spent() {
+    let env = TestEnv::new();
+    let runs = env.home().join("runs");
+    let away = env.path("away");
+    let graph = json!({"on_fail": "continue", "nodes": [
+        {"id": "a", "prompt": format!("@sh mv {}/* {}", runs.display(), away.display())},
+        {"id": "b", "prompt": "@touch ran"},
+        {"id": "c", "prompt": "c", "retry": {"max": 2, "on": ["nonzero_exit"]}},
+    ]});
+    let ran = env.run_graph(&graph.to_string(), &["--concurrency", "1"]).exits(1);
+    assert_eq!(env.spawns().len(), 1, "{}", ran.stderr);
+    says(&ran.stdout, &["TOTAL COST: unknown"]);
+    says(&ran.stderr, &["b is not started", "could not be recorded", "hint: make room"]);
+    // Once it is back, nothing is lost: the file was still in hand.
+    fs::create_dir_all(&runs).unwrap();
+    let id = away.join("state.json");
+    let id: Value = serde_json::from_slice(&fs::read(id).unwrap()).unwrap();
+    fs::rename(&away, runs.join(id["run_id"].as_str().unwrap())).unwrap();
+    says(&env.omg(&["show", "latest"]).exits(0).stdout, &["TOTAL COST: $0.0100"]);
+    assert_eq!(env.events_of("run_finished")[0]["outcome"], "failed");
+}
+
+#[test]
+fn a_retry_that_cannot_be_recorded_is_not_begun() {
+    let env = TestEnv::new();
+    let runs = env.home().join("runs");
+    let away = env.path("away");
+    let graph = json!({"nodes": [
+        {"id": "a", "prompt": format!("@sh mv {}/* {}\n@exit 1", runs.display(), away.display()), "retry": {"max": 3, "on": ["nonzero_exit"]}},
+    ]});
+    let ran = env.run_graph(&graph.to_string(), &[]).exits(1);
+    assert_eq!(env.spawns().len(), 1, "{}", ran.stderr);
+    let feed = fs::read_to_string(away.join("events.jsonl")).unwrap();
+    let charged = feed.lines().filter(|line| line.contains("\"cost_usd\":0.01")).count();
+    assert_eq!(charged, 1, "{feed}");
+}
+
+#[test]
+fn a_resume_that_cannot_be_recorded_spends_nothing() {
+    let env = TestEnv::new();
+    env.write("g.yaml", "nodes: [{id: a, prompt: a}, {id: g, type: gate, depends_on: [a]}, {id: b, prompt: b, depends_on: [g]}]");
+    env.omg(&["run", "g.yaml"]).exits(2);
+    let resume = "trap '' XFSZ; ulimit -f 1; exec $OMG resume latest --approve g";
+    let ran = shell(&env, resume).wait().exits(1);
+    says(&ran.stderr, &["cannot go on", "nothing was run"]);
+    assert_eq!(env.spawns().len(), 1);
+    env.omg(&["resume", "latest", "--approve", "g"]).exits(0);
+    contract::check_run_dir(&env.run_dir());
 }
 
 #[test]
@@ -409,16 +469,17 @@ fn an_artifact_that_finds_no_room_fails_its_node_alone() {
 }
 
 #[test]
-fn a_run_directory_that_vanishes_is_warned_of_and_the_run_goes_on() {
+fn a_run_directory_that_vanishes_ends_the_run() {
     let env = TestEnv::new();
     let graph = json!({"on_fail": "continue", "nodes": [
-        {"id": "a", "prompt": format!("@sh rm -rf {}/runs/*", env.home().display())},
+        {"id": "a", "prompt": format!("@sh until rm -rf {}/runs/*; do :; done", env.home().display())},
         {"id": "b", "prompt": "@touch ran"},
     ]});
     let ran = env.run_graph(&graph.to_string(), &["--concurrency", "1"]).exits(1);
     assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
-    assert!(env.path("ran").exists(), "{}", ran.stderr);
-    says(&ran.stderr, &["⚠", "artifact could not be kept"]);
+    assert!(!env.path("ran").exists(), "{}", ran.stderr);
+    says(&ran.stderr, &["⚠", "b is not started", "could not be recorded"]);
+    says(&ran.stdout, &["TOTAL COST: unknown"]);
 }
 
 #[test]
@@ -493,4 +554,34 @@ fn a_rehearsal_keeps_the_contract_and_spends_nothing() {
     contract::check_run_dir(&env.run_dir());
     let ran = env.omg(&["rehearse", "g.yaml", "--json"]).exits(0);
     assert!(ran.stdout.lines().all(|line| line.starts_with('{')), "{}", ran.stdout);
+}
+
+#[test]
+fn a_passed_run_whose_snapshot_lacks_records_is_mended_by_a_resume() {
+    let env = TestEnv::new();
+    env.run_graph("nodes: [{id: a, prompt: a}, {id: b, prompt: b, depends_on: [a]}]", &[]).exits(0);
+    let file = env.run_dir().join("state.json");
+    let mut state = env.state();
+    state.as_object_mut().unwrap().remove("nodes");
+    fs::write(&file, serde_json::to_string_pretty(&state).unwrap()).unwrap();
+    let status = |env: &TestEnv| -> Value {
+        let shown = env.omg(&["show", "latest", "--json"]).exits(0).stdout;
+        serde_json::from_str::<Value>(&shown).unwrap()["run"]["status"].clone()
+    };
+    assert_eq!(status(&env), "FAIL");
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert_eq!((status(&env), env.spawns().len()), ("PASS".into(), 2));
+    assert_eq!(env.record("b")["cost_usd"], 0.01);
+    contract::check_run_dir(&env.run_dir());
+    says(&env.omg(&["resume", "latest", "--retry-failed"]).exits(0).stdout, &["nothing to run again"]);
+}
+
+#[test]
+fn a_pass_that_is_not_in_the_snapshot_is_told_as_none() {
+    let env = TestEnv::new();
+    let plant = format!("@sh cd {}/runs/* && rm state.json && mkdir state.json", env.home().display());
+    let graph = json!({"nodes": [{"id": "a", "prompt": plant}]});
+    let ran = env.run_graph(&graph.to_string(), &[]).exits(1);
+    says(&ran.stderr, &["every node passed, but that is not recorded", "--retry-failed"]);
+    assert_eq!(env.events_of("run_finished")[0]["outcome"], "failed");
 }

@@ -140,3 +140,27 @@ fn a_waiting_run_says_how_it_is_decided_wherever_it_is_listed() {
     let ran = resume(&env, &["--reject", "g1", "--reject", "g2"]).exits(1);
     assert!(!ran.stderr.contains("--retry-failed"), "a retry decides nothing: {}", ran.stderr);
 }
+
+#[test]
+fn a_gate_that_waited_when_the_engine_died_can_be_decided() {
+    for decision in ["--approve", "--retry-failed"] {
+        let env = TestEnv::new();
+        let graph = "nodes:\n  - {id: g, type: gate}\n  - {id: a, prompt: \"@on 1 sleep 30\"}\n  - {id: b, prompt: b, depends_on: [g]}\n";
+        env.write("g.yaml", graph);
+        let run = env.start(&["run", "g.yaml"]);
+        env.until("the other node runs", || env.spawns().len() == 1);
+        env.until("the gate waits", || env.events_of("gate_paused").len() == 1);
+        run.signal(rustix::process::Signal::KILL);
+        run.wait();
+        let shown = env.omg(&["show", "latest"]).exits(0);
+        assert!(shown.row("g").contains("WAITING"), "{}", shown.stdout);
+        if decision == "--approve" {
+            env.omg(&["resume", "latest", "--approve", "g"]).exits(0);
+        } else {
+            env.omg(&["resume", "latest", "--retry-failed"]).exits(2);
+            env.omg(&["resume", "latest", "--approve", "g"]).exits(0);
+        }
+        assert_eq!(env.spawns().len(), 3, "{decision}");
+        contract::check_run_dir(&env.run_dir());
+    }
+}

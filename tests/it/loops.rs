@@ -140,3 +140,70 @@ fn a_kill_in_a_rerun_body_loses_neither_money_nor_tokens() {
     assert_eq!(env.record("m")["usage"]["output_tokens"], 3, "two in the first leg, one in the last");
     contract::check_run_dir(&env.run_dir());
 }
+
+/// A loop whose declarer takes its time in the second round.
+const SLOW_REVIEW: &str = "  - {id: w, prompt: \"w {{ feedback.r }}\"}
+  - {id: r, depends_on: [w], prompt: \"review\\n@on 2 touch asked\\n@on 2 sleep 30\\n@reply-n FAIL|PASS|PASS\", success_check: {result_matches: '^PASS'}, feedback: {rerun: w, max: 2}}
+";
+
+fn goes_on_in_its_round(env: &TestEnv) {
+    let body = |env: &TestEnv| {
+        env.spawns().iter().filter(|spawn| spawn["prompt"].as_str().unwrap().starts_with("w ")).count()
+    };
+    assert_eq!(body(env), 2);
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert_eq!(body(env), 2, "the body's round had passed");
+    assert_eq!((&env.record("r")["verdict"], &env.record("r")["round"]), (&"PASS".into(), &1.into()));
+    assert_eq!(env.record("w")["round"], 1);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn a_declarer_that_a_signal_ended_goes_on_in_its_round() {
+    let env = TestEnv::new();
+    env.write("g.yaml", format!("nodes:\n{SLOW_REVIEW}"));
+    let run = env.start(&["run", "g.yaml"]);
+    env.until("the second review is under way", || env.path("asked").exists());
+    run.signal(rustix::process::Signal::INT);
+    run.wait().exits(130);
+    goes_on_in_its_round(&env);
+}
+
+#[test]
+fn a_declarer_that_a_failure_beside_it_ended_goes_on_in_its_round() {
+    let env = TestEnv::new();
+    let beside =
+        "  - {id: bad, type: command, command: 'until [ -e asked ]; do sleep 0.01; done; test -e mended'}\n";
+    env.write("g.yaml", format!("nodes:\n{beside}{SLOW_REVIEW}"));
+    env.omg(&["run", "g.yaml"]).exits(1);
+    env.write("mended", "");
+    goes_on_in_its_round(&env);
+}
+
+#[test]
+fn a_declarer_that_broke_is_tried_again_on_what_its_round_made() {
+    let env = TestEnv::new();
+    env.write("g.yaml", format!("nodes:\n{}", SLOW_REVIEW.replace("@on 2 sleep 30", "@on 2 iserror")));
+    env.omg(&["run", "g.yaml"]).exits(1);
+    goes_on_in_its_round(&env);
+}
+
+#[test]
+fn a_crash_in_a_round_counts_only_what_ran_as_lost() {
+    let env = TestEnv::new();
+    let slow = "@on 2 touch asked\\n@on 2 sleep 30\\n";
+    let graph = SLOW_REVIEW.replace(slow, "").replace("\"w {{", &format!("\"{slow}w {{{{"));
+    env.write("g.yaml", format!("nodes:\n{graph}"));
+    let run = env.start(&["run", "g.yaml"]);
+    env.until("the second round is under way", || env.path("asked").exists());
+    run.signal(rustix::process::Signal::KILL);
+    run.wait();
+    let shown = env.omg(&["show", "latest"]).exits(0);
+    assert!(shown.row("r").contains("LOOPING") && shown.row("w").contains("LOST"), "{}", shown.stdout);
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    let held = &env.events_of("run_started")[1]["held"];
+    assert_eq!(held.as_array().map(Vec::len), Some(1), "{held}");
+    assert_eq!(held[0]["node"], "w");
+    assert_eq!(env.record("r")["cost_unknown"], serde_json::Value::Null);
+    contract::check_run_dir(&env.run_dir());
+}

@@ -250,3 +250,28 @@ nodes:
     assert_eq!((&record["usage"]["input_tokens"], &record["cost_unknown"]), (&300.into(), &true.into()));
     contract::check_run_dir(&env.run_dir());
 }
+
+#[test]
+fn what_died_with_its_engine_is_unknown_on_every_screen_from_then_on() {
+    let env = TestEnv::new();
+    env.write("g.yaml", "nodes: [{id: a, prompt: \"@cost 0.03\"}, {id: b, prompt: \"@on 1 sleep 30\", depends_on: [a]}, {id: c, type: command, command: \"test -e again || sleep 30\", depends_on: [a]}]");
+    let run = env.start(&["run", "g.yaml"]);
+    env.until("all have begun", || env.spawns().len() == 2 && env.feed_lines() == 5);
+    run.signal(rustix::process::Signal::KILL);
+    run.wait();
+    for words in [&["runs", "list"][..], &["show", "latest"]] {
+        let shown = env.omg(words).exits(0).stdout;
+        assert!(shown.contains("TOTAL COST: ≥ $0.0300 (1 unknown)"), "{shown}");
+    }
+    let shown = env.omg(&["show", "latest"]).exits(0);
+    assert!(shown.row("b").contains("LOST") && shown.row("b").contains("unknown"), "{}", shown.stdout);
+    assert!(!shown.row("c").contains("unknown"), "a command costs nothing: {}", shown.stdout);
+    let listed: Value = serde_json::from_str(&env.omg(&["runs", "list", "--json"]).exits(0).stdout).unwrap();
+    assert_eq!(listed["runs"][0]["unknown_charges"], 1, "{listed}");
+    let shown: Value = serde_json::from_str(&env.omg(&["show", "latest", "--json"]).exits(0).stdout).unwrap();
+    assert_eq!(shown["run"]["cost_unknown"], true, "{shown}");
+    assert_eq!(shown["nodes"][1]["record"]["cost_unknown"], true, "{shown}");
+    env.write("again", "");
+    let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    check_total(&env, &ran, 40, 1);
+}

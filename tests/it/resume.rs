@@ -309,3 +309,33 @@ fn a_run_that_cannot_be_read_says_what_is_left_to_do() {
     }
     assert_eq!(env.spawns().len(), 1);
 }
+
+#[test]
+fn a_leg_that_pauses_at_once_leaves_the_snapshot_as_it_was() {
+    let env = TestEnv::new();
+    let graph = "nodes:\n  - {id: a, prompt: \"@exit 1\"}\n  - {id: b, prompt: b, depends_on: [a]}\n";
+    env.run_graph(graph, &[]).exits(1);
+    env.omg(&["resume", "latest", "--retry-failed", "--max-executions", "1"]).exits(2);
+    assert_eq!((&env.record("a")["verdict"], &env.record("a")["cost_usd"]), (&"FAIL".into(), &0.01.into()));
+    contract::check_run_dir(&env.run_dir());
+    env.omg(&["resume", "latest", "--retry-failed", "--max-executions", "3"]).exits(1);
+    assert_eq!(env.record("a")["cost_usd"], 0.02);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn a_leg_that_pauses_at_once_leaves_the_marker_of_a_loop() {
+    let env = TestEnv::new();
+    let graph = "nodes:\n  - {id: w, prompt: \"@on 2 iserror\\nw\"}\n  - {id: r, depends_on: [w], prompt: \"@reply-n FAIL|PASS\", \
+                 success_check: {result_matches: '^PASS'}, feedback: {rerun: w, max: 2}}\n";
+    env.run_graph(graph, &[]).exits(1);
+    env.omg(&["resume", "latest", "--retry-failed", "--max-executions", "1"]).exits(2);
+    let marker = env.record("r");
+    assert_eq!(
+        (&marker["verdict"], &marker["round"], &marker["cost_usd"]),
+        (&"".into(), &1.into(), &0.01.into())
+    );
+    env.omg(&["resume", "latest", "--retry-failed", "--max-executions", "9"]).exits(0);
+    assert_eq!(env.spawns().len(), 5);
+    contract::check_run_dir(&env.run_dir());
+}

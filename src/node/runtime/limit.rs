@@ -8,8 +8,9 @@ use regex::Regex;
 /// Both apostrophes occur. The older CLI says `session limit`, the newer one `5-hour limit`, both others by name.
 static LIMIT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)(^|[^\w])you['’]ve hit your (\S+ ){0,2}?limit\b").expect("a pattern"));
-static RESET: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?i)\bresets?\s+(?:at\s+)?([^·∙(\n]+)").expect("a pattern"));
+static RESET: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\bresets?\s+(?:at\s+)?([^·∙(\n]+(?:\([^)\n]+\))?)").expect("a pattern")
+});
 /// The API's own overload, which is not the person's limit: never a reason to wait for it.
 const NOT_THE_PERSONS: &str = "not your usage limit";
 
@@ -18,7 +19,7 @@ pub fn is_limit(words: &str) -> bool {
     LIMIT.is_match(words) && !words.contains(NOT_THE_PERSONS)
 }
 
-/// When the limit ends, in the CLI's own words; `None` when it does not say.
+/// When the limit ends, in the CLI's own words, its time zone included; `None` when it does not say.
 pub fn resets(words: &str) -> Option<String> {
     let when = RESET.captures(words)?.get(1)?.as_str().trim().trim_end_matches('.').trim();
     (!when.is_empty()).then(|| when.to_owned())
@@ -53,8 +54,8 @@ mod tests {
     fn the_reset_is_what_stands_behind_the_word() {
         let check = |words: &str, when: Option<&str>| assert_eq!(resets(words).as_deref(), when, "{words}");
         check("x · resets 5:20pm", Some("5:20pm"));
-        check("will reset at 4pm (Asia/Seoul)", Some("4pm"));
-        check("limit · resets Dec 3, 6:41pm (UTC)", Some("Dec 3, 6:41pm"));
+        check("will reset at 4pm (Asia/Seoul)", Some("4pm (Asia/Seoul)"));
+        check("limit · resets Dec 3, 6:41pm (UTC)", Some("Dec 3, 6:41pm (UTC)"));
         check("limit reached", None);
     }
 }

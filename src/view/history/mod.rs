@@ -12,14 +12,20 @@ pub mod show;
 pub mod usual;
 pub mod watch;
 
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+
 use crate::record::legs::Legs;
 use crate::record::lock::Probe;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
+use crate::record::standing::Standing;
 use crate::record::status::{self, Status};
 use crate::record::stream::{self, StreamError};
-use crate::record::{RunDir, RunId, Usage, aside};
+use crate::record::{Record, RunDir, RunId, Usage, aside};
 use crate::text::money::Cost;
 use crate::text::sanitize;
+use crate::view::term::when;
 
 pub use run_json::SCHEMA as JSON_SCHEMA;
 
@@ -60,6 +66,8 @@ pub struct Run {
     pub status: Option<Status>,
     /// Whether a guard confirmed that nothing is left of an abandoned run.
     pub children_ended: bool,
+    /// Attempts of an abandoned run that died with it, by node: paid for, and nobody knows how much.
+    pub lost: BTreeMap<String, Cost>,
 }
 
 impl Run {
@@ -73,14 +81,15 @@ impl Run {
             Err(error) => return Err(error.into()),
         };
         let status = status::derive(&legs, brief.as_ref().map(Brief::completion), || probe(dir));
-        Ok(Run { id, legs, brief, status, children_ended: children_ended(status, dir) })
+        let children_ended = children_ended(status, dir);
+        Ok(Run { id, legs, brief, status, children_ended, lost: lost(status, dir) })
     }
 
     /// A run that had ended, as the index of a listing tells it.
     fn of_index(id: RunId, legs: Legs, brief: Option<Brief>) -> Run {
         // No leg is open, so nobody asks the lock.
         let status = status::derive(&legs, brief.as_ref().map(Brief::completion), || Probe::Unknown);
-        Run { id, legs, brief, status, children_ended: false }
+        Run { id, legs, brief, status, children_ended: false, lost: BTreeMap::new() }
     }
 
     /// Whether the run is a rehearsal, which costs nothing real.
@@ -90,7 +99,8 @@ impl Run {
 
     /// What the run cost, by feed and snapshot together.
     pub fn cost(&self) -> Cost {
-        larger(self.legs.cost, self.brief.as_ref().map_or(Cost::ZERO, Brief::cost))
+        let told = larger(self.legs.cost, self.brief.as_ref().map_or(Cost::ZERO, Brief::cost));
+        told + self.lost.values().copied().sum::<Cost>()
     }
 
     /// Its tokens, by feed and snapshot together.
@@ -107,6 +117,18 @@ impl Run {
 /// Whether a guard confirmed it; only asked of a run that lost its process.
 fn children_ended(status: Option<Status>, dir: &RunDir) -> bool {
     status == Some(Status::Abandoned) && aside::children_were_ended(dir)
+}
+
+/// What a run lost with its process, by node; only asked of one that did.
+fn lost(status: Option<Status>, dir: &RunDir) -> BTreeMap<String, Cost> {
+    let standing = (status == Some(Status::Abandoned)).then(|| Standing::read(dir).ok()).flatten();
+    let Some(standing) = standing else { return BTreeMap::new() };
+    let Ok((_, graph)) = crate::graph::from_snapshot(standing.snapshot.graph.get()) else {
+        return BTreeMap::new();
+    };
+    let settled = |id: &str| standing.records.get(id).is_some_and(Record::is_settled);
+    let lost = standing.lost(&graph).filter(|(id, _)| !settled(id.as_str()));
+    lost.map(|(id, attempts)| (id.to_string(), (0..attempts).map(|_| Cost::UNKNOWN).sum())).collect()
 }
 
 /// One cost from two books. Both count a charge once and neither makes one up, but either may lag behind the other
@@ -137,7 +159,11 @@ pub fn hint(run: &Run) -> Option<String> {
                     "run {id} waits at {}: omg resume {id} --approve {first}, or --reject {first}",
                     gates.join(", ")
                 ),
-                None => format!("run {id} is paused: omg resume {id} --retry-failed goes on with it"),
+                None => format!(
+                    "run {id} is paused{}: omg resume {id} --retry-failed goes on with it{}",
+                    because(&run.legs.detail),
+                    after(&run.legs.held_until)
+                ),
             })
         }
         Status::Abandoned if run.brief.is_some() => Some(format!(
@@ -150,6 +176,18 @@ pub fn hint(run: &Run) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+fn because(detail: &str) -> String {
+    if detail.is_empty() { String::new() } else { format!(" ({detail})") }
+}
+
+/// When a limit is lifted, in local time.
+fn after(held_until: &str) -> String {
+    if held_until.is_empty() {
+        return String::new();
+    }
+    format!(" after {}", when::short(held_until, &TimeZone::system()))
 }
 
 /// What became of the children of a run that lost its process.

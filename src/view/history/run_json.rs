@@ -31,6 +31,8 @@ pub(crate) struct RunJson<'a> {
     started: Option<&'a str>,
     ended: Option<&'a str>,
     waiting: &'a [String],
+    paused_because: Option<&'a str>,
+    held_until: Option<&'a str>,
     children_ended: Option<bool>,
 }
 
@@ -71,6 +73,8 @@ impl<'a> From<&'a Run> for RunJson<'a> {
             started: said(run.started()),
             ended: said(&run.legs.ended).filter(|_| !run.legs.open),
             waiting: waiting(run),
+            paused_because: said(&run.legs.detail).filter(|_| run.status == Some(Status::Paused)),
+            held_until: said(&run.legs.held_until).filter(|_| run.status == Some(Status::Paused)),
             children_ended: (run.status == Some(Status::Abandoned)).then_some(run.children_ended),
         }
     }

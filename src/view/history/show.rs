@@ -19,7 +19,7 @@ use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::text::table::{Align, Cell, Table};
 use crate::view::history::run_json::{self, RunJson};
-use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage};
+use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage, lost};
 use crate::view::term::style::{self, Look};
 use crate::view::term::{ledger, when, words};
 
@@ -43,6 +43,8 @@ pub struct Row {
     pub record: Record,
     /// What it is doing besides.
     pub now: NodeState,
+    /// Until when a spent limit holds it back, as written; empty unless it does.
+    pub held_until: String,
 }
 
 impl Shown {
@@ -70,6 +72,11 @@ impl Shown {
             None => status::derive(&legs, brief.as_ref().map(Brief::completion), || probe(dir)),
         };
         let mut rows = rows(snapshot.map(|snapshot| snapshot.nodes).unwrap_or_default(), nodes, &legs);
+        let lost = lost(status, dir);
+        for (id, lost) in &lost {
+            let record = &mut rows.entry(id.clone()).or_default().record;
+            record.set_cost(record.cost() + *lost);
+        }
         let mut skipped = ledger::skipped(&legs, dir);
         // A node has one row: its record's where it has one, if only for what it cost.
         skipped.retain(|entry| match rows.get_mut(&entry.node) {
@@ -84,7 +91,7 @@ impl Shown {
         });
         let children_ended = children_ended(status, dir);
         Ok(Shown {
-            run: Run { id, legs, brief, status, children_ended },
+            run: Run { id, legs, brief, status, children_ended, lost },
             rows,
             skipped,
             dir: dir.clone(),
@@ -96,7 +103,7 @@ impl Shown {
     pub fn print(&self, look: Look, zone: &TimeZone) -> String {
         let body = match self.rows.is_empty() && self.skipped.is_empty() {
             true => format!("no node has a record yet: {}\n", self.why_empty()),
-            false => self.table(look).print(look.width),
+            false => self.table(look, zone).print(look.width),
         };
         let footer = words::footer(self.planning(), self.run.cost(), self.run.usage());
         let hint = hint(&self.run).map(|hint| format!("\n{}\n", sanitize::one_line(&hint)));
@@ -125,7 +132,8 @@ impl Shown {
 
     fn node_json<'a>(&self, id: &'a str, row: &'a Row) -> NodeJson<'a> {
         let record = (row.record != Record::default()).then_some(&row.record);
-        NodeJson { node_id: id, state: self.state(row), record }
+        let held_until = (row.now == NodeState::Held).then_some(row.held_until.as_str());
+        NodeJson { node_id: id, state: self.state(row), held_until, record }
     }
 
     fn title(&self, look: Look) -> String {
@@ -162,7 +170,7 @@ impl Shown {
         facts + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n"
     }
 
-    fn table(&self, look: Look) -> Table {
+    fn table(&self, look: Look, zone: &TimeZone) -> Table {
         let mut table = Table::new(&[
             ("NODE", Align::Left),
             ("VERDICT", Align::Left),
@@ -186,7 +194,7 @@ impl Shown {
                 }
                 .into(),
                 if settled { duration::format(record.took()) } else { "-".to_owned() }.into(),
-                words::detail(record).into(),
+                self.detail(row, zone).into(),
             ]);
         }
         for skipped in &self.skipped {
@@ -203,6 +211,13 @@ impl Shown {
             ]);
         }
         table
+    }
+
+    fn detail(&self, row: &Row, zone: &TimeZone) -> String {
+        if self.state(row) == Some("HELD") {
+            return format!("the usage limit is spent; waiting until {}", when::short(&row.held_until, zone));
+        }
+        words::detail(&row.record)
     }
 
     fn verdict(&self, row: &Row, look: Look) -> Cell {
@@ -224,6 +239,7 @@ impl Shown {
         match (row.now, self.run.status) {
             (NodeState::Running, Some(Status::Running)) => Some("RUNNING"),
             (NodeState::Running, Some(Status::Abandoned)) => Some("LOST"),
+            (NodeState::Held, Some(Status::Running)) => Some("HELD"),
             (NodeState::Waiting, _) => Some("WAITING"),
             _ if row.record == Record::default() => Some("UNSETTLED"),
             _ => None,
@@ -255,16 +271,18 @@ impl Shown {
 struct NodeJson<'a> {
     node_id: &'a str,
     state: Option<&'static str>,
+    held_until: Option<&'a str>,
     record: Option<&'a Record>,
 }
 
 /// The later word about each node.
 fn rows(records: BTreeMap<String, Record>, nodes: Nodes, legs: &Legs) -> BTreeMap<String, Row> {
-    let row = |(id, record)| (id, Row { record, now: NodeState::Idle });
+    let row = |(id, record)| (id, Row { record, ..Row::default() });
     let mut rows: BTreeMap<String, Row> = records.into_iter().map(row).collect();
     for (id, now) in nodes.by_id {
         let row = rows.entry(id).or_default();
         row.now = now.state;
+        row.held_until.clone_from(&now.held_until);
         settle(&mut row.record, &now, legs);
     }
     rows
@@ -278,6 +296,9 @@ fn settle(record: &mut Record, now: &NodeNow, legs: &Legs) {
         && (feed_leads || *record == Record::default())
     {
         *record = fed;
+    }
+    if let (true, Some(marker)) = (*record == Record::default(), now.marker()) {
+        *record = marker;
     }
     if *record == Record::default() {
         record.session_id.clone_from(&now.session_id);

@@ -3,12 +3,14 @@
 //! `watch` prints these as they are; the progress of a run adds what it knows itself (elapsed times, sums, checks
 //! under way). A symbol, the node, two spaces, the words.
 
+use jiff::tz::TimeZone;
+
 use crate::record::{Event, EventKind, Usage};
 use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::text::table::paint;
 use crate::view::term::style::{BAD, BUSY, FAINT, GOOD, Look, WARY};
-use crate::view::term::words;
+use crate::view::term::{when, words};
 
 /// The line that `watch` prints for `event`.
 pub fn watch_line(event: &Event, look: Look) -> String {
@@ -82,6 +84,10 @@ pub(crate) fn failed(event: &Event) -> String {
 /// The words of a `node_retried`: a feedback round says where it goes back to.
 pub(crate) fn retried(event: &Event) -> String {
     let detail = sanitize::one_line(&event.detail);
+    if !event.held_until.is_empty() {
+        let until = when::short(&event.held_until, &TimeZone::system());
+        return format!("held back until {until}{}", after(&detail));
+    }
     match detail.strip_prefix("feedback round ").and_then(|rest| rest.split_once(": re-running ")) {
         Some((round, body)) => format!("feedback round {round} — re-running {body}"),
         None => format!("retry{}", after(&detail)),

@@ -35,6 +35,8 @@ pub struct Ledger {
     pub planning: (Cost, Usage),
     /// Whether the leg was a rehearsal.
     pub rehearsal: bool,
+    /// Whether something was paid for that is not on disk, and so in no row.
+    pub lacks_charges: bool,
 }
 
 impl Ledger {
@@ -69,12 +71,14 @@ impl Ledger {
             skipped,
             planning: (legs.planning_cost, legs.planning_usage),
             rehearsal: legs.rehearsal,
+            lacks_charges: false,
         })
     }
 
     /// What the run cost.
     pub fn total(&self) -> Cost {
-        self.planning.0 + self.rows.iter().map(|(_, record)| record.cost()).sum::<Cost>()
+        let lacking = if self.lacks_charges { Cost::UNKNOWN } else { Cost::ZERO };
+        lacking + self.planning.0 + self.rows.iter().map(|(_, record)| record.cost()).sum::<Cost>()
     }
 
     /// Its tokens.

@@ -118,8 +118,8 @@ impl Transcript {
             }
         }
         self.say(Mark::Again, event, &feed_lines::retried(event), out);
-        // A feedback arc ends the turn of its declarer; the round starts it anew.
-        if event.round > 0 && event.retries == 0 {
+        // A feedback arc ends the turn of its declarer, a spent limit that of the node; both start it anew.
+        if event.round > 0 && event.retries == 0 || !event.held_until.is_empty() {
             self.running.remove(&event.node_id);
         }
     }
