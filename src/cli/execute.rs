@@ -209,7 +209,7 @@ fn pause_hint(run: &RunId, pause: &Paused, context: &mut Context) {
     }
     if let Some(words) = &pause.limit {
         writeln!(out, "\nPaused: {}", sanitize::one_line(words)).ok();
-        let local = pause.lifts.map(|at| when::short(&rfc3339(at), &TimeZone::system()));
+        let local = pause.lifts.map(|at| when::local(&rfc3339(at), &TimeZone::system()));
         let later = local.or_else(|| limit::resets(words));
         let later = later.map(|when| format!("    (after {when})")).unwrap_or_default();
         writeln!(out, "  omg resume {run} --retry-failed{later}").ok();

@@ -54,6 +54,12 @@ fn repository() -> TestEnv {
     env
 }
 
+/// The feed, but for a line that a kill cut off in the middle.
+fn events(env: &TestEnv) -> Vec<serde_json::Value> {
+    let feed = std::fs::read_to_string(env.run_dir().join("events.jsonl")).unwrap_or_default();
+    feed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
 /// Runs or resumes until the run has passed, killing the engine after `moments` of legs in turn.
 fn drive(env: &TestEnv, moments: &[Moment]) {
     env.write("g.yaml", GRAPH);
@@ -81,8 +87,7 @@ fn drive(env: &TestEnv, moments: &[Moment]) {
         let ran = engine.wait();
         // What to do next is what the run itself says: its last event, or the answer to a retry.
         waits = ran.stdout.contains("--approve gate")
-            || !env.runs().is_empty()
-                && env.events().last().is_some_and(|event| event["outcome"] == "paused");
+            || !env.runs().is_empty() && events(env).last().is_some_and(|event| event["outcome"] == "paused");
         env.until("nothing of it is left", || env.pids_of("claude").is_empty());
         if env.runs().is_empty() || !env.run_dir().join("state.json").exists() {
             return;
@@ -110,7 +115,7 @@ fn check(env: &TestEnv) {
     }
     // A node outside a loop is never spawned again once it passed.
     let mut passed: BTreeMap<&str, usize> = BTreeMap::new();
-    let events = env.events();
+    let events = events(env);
     for event in &events {
         let node = event["node_id"].as_str().unwrap_or_default();
         let starts = ["node_started", "node_retried"].contains(&event["event"].as_str().unwrap());

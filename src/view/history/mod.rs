@@ -187,7 +187,7 @@ fn after(held_until: &str) -> String {
     if held_until.is_empty() {
         return String::new();
     }
-    format!(" after {}", when::short(held_until, &TimeZone::system()))
+    format!(" after {}", when::local(held_until, &TimeZone::system()))
 }
 
 /// What became of the children of a run that lost its process.

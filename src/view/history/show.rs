@@ -215,7 +215,7 @@ impl Shown {
 
     fn detail(&self, row: &Row, zone: &TimeZone) -> String {
         if self.state(row) == Some("HELD") {
-            return format!("the usage limit is spent; waiting until {}", when::short(&row.held_until, zone));
+            return format!("the usage limit is spent; waiting until {}", when::local(&row.held_until, zone));
         }
         words::detail(&row.record)
     }

@@ -85,7 +85,7 @@ pub(crate) fn failed(event: &Event) -> String {
 pub(crate) fn retried(event: &Event) -> String {
     let detail = sanitize::one_line(&event.detail);
     if !event.held_until.is_empty() {
-        let until = when::short(&event.held_until, &TimeZone::system());
+        let until = when::local(&event.held_until, &TimeZone::system());
         return format!("held back until {until}{}", after(&detail));
     }
     match detail.strip_prefix("feedback round ").and_then(|rest| rest.split_once(": re-running ")) {

@@ -15,14 +15,6 @@ pub fn local(ts: &str, zone: &TimeZone) -> String {
     }
 }
 
-/// The same for a moment that is near, to the minute: a day or two away needs no year.
-pub fn short(ts: &str, zone: &TimeZone) -> String {
-    match ts.parse::<Timestamp>() {
-        Ok(at) => at.to_zoned_datetime(zone.clone()).strftime("%b %-d %H:%M %:z").to_string(),
-        Err(_) => sanitize::one_line(ts).into_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
