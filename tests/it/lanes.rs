@@ -646,7 +646,7 @@ fn what_lanes_hold_is_found_when_the_engine_was_killed_between_its_last_word_and
         fs::OpenOptions::new().append(true).open(feed).unwrap().write_all(ends.concat().as_bytes()).unwrap();
         if way == "resume" {
             let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
-            assert!(ran.stdout.contains("nothing to run again"), "{}", ran.stdout);
+            assert!(ran.stdout.contains("everything has run"), "{}", ran.stdout);
             noted(&ran, &["1 line of commits on no branch", "1 stash"]);
             assert!(!lane(&env, "lane").exists());
         }
