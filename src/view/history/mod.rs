@@ -7,7 +7,7 @@ pub mod drawing;
 pub mod list;
 pub mod lookup;
 pub mod node;
-mod run_json;
+pub(crate) mod run_json;
 pub mod show;
 pub mod usual;
 pub mod watch;

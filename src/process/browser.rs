@@ -1,0 +1,91 @@
+//! Opens a page of this machine in the person's browser (FACTS 5.7).
+//!
+//! Only a plain address on the loopback is ever handed to the system's opener. The opener is started, not waited for by
+//! the caller, and given up on after a while.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::process::find;
+use crate::process::own::Staff;
+
+#[cfg(target_os = "macos")]
+const OPENER: &str = "open";
+#[cfg(not(target_os = "macos"))]
+const OPENER: &str = "xdg-open";
+
+/// How long the opener may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why no browser was opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address is not one that is opened.
+    #[error("{0} is no page of this machine")]
+    Elsewhere(String),
+    /// There is no opener.
+    #[error(transparent)]
+    NoOpener(#[from] find::NotFound),
+    /// It could not be started.
+    #[error("cannot start {OPENER}: {0}")]
+    Start(#[from] io::Error),
+}
+
+/// Opens `address`.
+///
+/// # Errors
+/// When it is not `http://` and a loopback name or number, with a path at most, or no opener can be started.
+pub fn open(address: &str) -> Result<(), OpenError> {
+    if !is_own(address) {
+        return Err(OpenError::Elsewhere(address.to_owned()));
+    }
+    let staff = Staff::start(&mut command(find::find(OPENER)?.into(), address))?;
+    let wait = move || staff.leave_within(PATIENCE);
+    thread::Builder::new().name("browser".to_owned()).spawn(wait)?;
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "part of the floor that starts children")]
+fn command(program: OsString, address: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn is_own(address: &str) -> bool {
+    let Some(rest) = address.strip_prefix("http://") else { return false };
+    let host = rest.split('/').next().unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let loopback = name == "localhost" || name.parse::<std::net::Ipv4Addr>().is_ok_and(|it| it.is_loopback());
+    loopback
+        && !rest.contains(['?', '#', '@'])
+        && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_addresses_of_this_machine_are_opened() {
+        for address in ["http://127.0.0.1:8642/", "http://localhost:1/run/x/", "http://127.0.0.1"] {
+            assert!(is_own(address), "{address}");
+        }
+        for address in [
+            "https://127.0.0.1/",
+            "http://evil/",
+            "http://127.0.0.1@evil/",
+            "http://127.0.0.1/?a=b",
+            "http://127.0.0.1/#a",
+            "http://127.0.0.1.evil/",
+            "http://127.0.0.1/ -x",
+            "-x",
+            "",
+        ] {
+            assert!(matches!(open(address), Err(OpenError::Elsewhere(_))), "{address}");
+        }
+    }
+}
