@@ -105,7 +105,7 @@ impl Run {
 }
 
 /// Whether a guard confirmed it; only asked of a run that lost its process.
-fn children_ended(status: Option<Status>, dir: &RunDir) -> bool {
+pub(crate) fn children_ended(status: Option<Status>, dir: &RunDir) -> bool {
     status == Some(Status::Abandoned) && aside::children_were_ended(dir)
 }
 

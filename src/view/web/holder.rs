@@ -69,7 +69,7 @@ pub fn words(port: u16, held_by: Option<&Build>, own: &Build) -> (String, String
             format!("take another one: --port {next}, or --port 0 for any"),
         ),
         Some(other) if other == own => (
-            format!("port {port} is served already, by this same build ({})", own.label()),
+            format!("port {port} is served already, by this same build of omg, {}", own.label()),
             format!("open http://127.0.0.1:{port}/, or serve beside it with --port {next}"),
         ),
         Some(other) => {
@@ -111,7 +111,7 @@ mod tests {
             (
                 8642,
                 Some(own.clone()),
-                "this same build (v2, built 2026-01-02 00:00)",
+                "this same build of omg, v2 (built 2026-01-02 00:00)",
                 "http://127.0.0.1:8642/",
             ),
             (

@@ -5,6 +5,8 @@
 //! what streams, `watcher` is what wakes them. Reads runs and writes nothing: who carries out a decision is handed in.
 
 mod build;
+mod card;
+mod cards;
 mod feeds;
 mod gate;
 mod guards;
@@ -21,7 +23,7 @@ mod watcher;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -31,6 +33,7 @@ use crate::view::history::Prober;
 pub use build::Build;
 pub use gate::{Choice, Decide};
 
+use cards::Cards;
 use feeds::Feeds;
 use routes::Routes;
 use watcher::{Heed, Watcher};
@@ -61,6 +64,7 @@ pub struct Serving {
 /// What all threads of a site use.
 struct Shared {
     feeds: Feeds,
+    cards: Cards,
     watcher: Arc<Watcher>,
     home: Home,
 }
@@ -83,7 +87,8 @@ impl Serving {
         let (watcher, notes) = Watcher::new();
         let watcher = Arc::new(watcher);
         let feeds = Feeds::new(site.home.clone(), site.probe, Arc::clone(&watcher));
-        let shared = Arc::new(Shared { feeds, watcher, home: site.home.clone() });
+        let cards = Cards::new(site.home.clone(), site.probe, Arc::clone(&watcher));
+        let shared = Arc::new(Shared { feeds, cards, watcher, home: site.home.clone() });
         let routes = Routes::new(site, Arc::clone(&shared))?;
         let attendant = watcher::attend(notes, Attendant(Arc::clone(&shared)))?;
         let running = http::Running::start(listener, Arc::new(move |request| routes.answer(request)))?;
@@ -99,6 +104,7 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.shared.feeds.end();
+        self.shared.cards.end();
         self.shared.watcher.end();
         if let Some(attendant) = self.attendant.take() {
             attendant.join().ok();
@@ -114,17 +120,32 @@ impl Heed for Attendant {
     fn changed(&mut self, paths: &BTreeSet<PathBuf>) {
         let runs = self.0.home.runs();
         let below = paths.iter().filter_map(|path| path.strip_prefix(&runs).ok());
-        let names = below.filter_map(|path| path.iter().next()?.to_str()).collect::<BTreeSet<_>>();
+        let names: BTreeSet<&str> = below.filter_map(run_of).collect();
         for id in names.into_iter().filter_map(RunId::parse) {
             self.0.feeds.changed(&id);
+            self.0.cards.changed(&id);
         }
     }
 
     fn look(&mut self) {
         self.0.feeds.tick();
+        self.0.cards.tick();
     }
 
     fn is_idle(&self) -> bool {
-        self.0.feeds.is_idle()
+        self.0.feeds.is_idle() && self.0.cards.is_idle()
+    }
+}
+
+/// The run that is shown otherwise when `below`, a path among the runs, changed: its directory itself, or a file that tells
+/// how it stands.
+fn run_of(below: &Path) -> Option<&str> {
+    let mut names = below.iter().map(|name| name.to_str());
+    let run = names.next()??;
+    match (names.next(), names.next()) {
+        (None, _) | (Some(Some("events.jsonl" | "state.json" | "resume.lock" | "guard.json")), None) => {
+            Some(run)
+        }
+        _ => None,
     }
 }

@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::cards::Which;
 use super::gate::{self, Choice};
 use super::http::{Answer, Request, Verb};
 use super::run_api::OneRun;
@@ -12,7 +13,7 @@ use super::sse::Streams;
 use super::transcript::Projects;
 use super::{Shared, Site, guards, pages};
 use crate::record::RunId;
-use crate::view::history::lookup;
+use crate::view::history::lookup::{self, LookupError};
 
 /// The site, with what its answers need.
 pub(super) struct Routes {
@@ -59,8 +60,31 @@ impl Routes {
         }
         match path {
             "" => pages::page(pages::DASHBOARD, &self.token, &self.site.build),
+            "api/cards" => self.cards(request),
+            "api/totals" => listed(self.shared.cards.totals()),
+            "api/cards/events" => {
+                let shared = Arc::clone(&self.shared);
+                self.streams.open(move |stream| shared.cards.follow(stream))
+            }
+            // Those of a run's page have nothing to show here.
+            "index.html" | "app.js" => missing(),
             path => pages::asset(path).unwrap_or_else(missing),
         }
+    }
+
+    fn cards(&self, request: &Request) -> Answer {
+        let which = match request.parameter("of").as_deref() {
+            None | Some("all") => Which::All,
+            Some("open") => Which::Open,
+            Some("settled") => Which::Settled,
+            Some(_) => return Answer::text(400, "of can be all, open or settled"),
+        };
+        let limit = match request.parameter("limit").map(|limit| limit.parse()) {
+            None => usize::MAX,
+            Some(Ok(limit)) => limit,
+            Some(Err(_)) => return Answer::text(400, "limit must be a number"),
+        };
+        listed(self.shared.cards.page(which, request.parameter("before").as_deref(), limit))
     }
 
     /// The run of that name, if there is one.
@@ -106,6 +130,13 @@ impl Routes {
         let seen = request.header("Last-Event-ID").and_then(|seen| seen.parse().ok());
         let (shared, id) = (Arc::clone(&self.shared), id.clone());
         self.streams.open(move |stream| shared.feeds.follow(&id, seen, stream))
+    }
+}
+
+fn listed(json: Result<String, LookupError>) -> Answer {
+    match json {
+        Ok(json) => Answer::of(200, "application/json", json),
+        Err(error) => Answer::text(500, error.to_string()),
     }
 }
 

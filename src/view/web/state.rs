@@ -1,5 +1,6 @@
 //! The words for states that pages go by (FACTS 9.4). Each stands for one of the record's own.
 
+use crate::record::legs::NodeState;
 use crate::record::status::Status;
 
 /// A run or a file that could not be read.
@@ -15,5 +16,18 @@ pub(super) fn of_run(status: Option<Status>) -> &'static str {
         Some(Status::Pass) => "passed",
         Some(Status::Fail) => "failed",
         Some(Status::Abandoned) => "abandoned",
+    }
+}
+
+/// The word for a node of a run that stands so. What a leg left running when it died is abandoned; what a spent limit held
+/// back has not run.
+pub(super) fn of_node(state: NodeState, run: Option<Status>) -> &'static str {
+    match (state, run) {
+        (NodeState::Running, Some(Status::Abandoned)) => "abandoned",
+        (NodeState::Running, Some(Status::Running | Status::Planning) | None) => "running",
+        (NodeState::Idle | NodeState::Running, _) => "pending",
+        (NodeState::Waiting, _) => "gate-paused",
+        (NodeState::Passed, _) => "passed",
+        (NodeState::Failed, _) => "failed",
     }
 }

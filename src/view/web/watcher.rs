@@ -81,6 +81,19 @@ impl Watcher {
         self.to.send(Note::Awake).ok();
     }
 
+    /// Watches `directory` unless it is watched.
+    pub(super) fn watch_once(&self, directory: &Path) {
+        let is_watched = self.system().watched.contains_key(directory);
+        if !is_watched {
+            self.watch(directory);
+        }
+    }
+
+    /// Whether the operating system tells of changes.
+    pub(super) fn hears(&self) -> bool {
+        self.system().watcher.is_some()
+    }
+
     /// Takes back one [`Watcher::watch`].
     pub(super) fn forget(&self, directory: &Path) {
         let mut system = self.system();
