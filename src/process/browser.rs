@@ -26,9 +26,12 @@ pub enum OpenError {
     /// The address is not one that is opened.
     #[error("{0} is no page of this machine")]
     Elsewhere(String),
+    /// There is nothing that it could be shown on.
+    #[error("there is no display")]
+    NoDisplay,
     /// There is no opener.
-    #[error(transparent)]
-    NoOpener(#[from] find::NotFound),
+    #[error("there is no {OPENER}")]
+    NoOpener,
     /// It could not be started.
     #[error("cannot start {OPENER}: {0}")]
     Start(#[from] io::Error),
@@ -42,7 +45,11 @@ pub fn open(address: &str) -> Result<(), OpenError> {
     if !is_own(address) {
         return Err(OpenError::Elsewhere(address.to_owned()));
     }
-    let staff = Staff::start(&mut command(find::find(OPENER)?.into(), address))?;
+    if !has_display(|name| std::env::var_os(name)) {
+        return Err(OpenError::NoDisplay);
+    }
+    let opener = find::find(OPENER).map_err(|_| OpenError::NoOpener)?;
+    let staff = Staff::start(&mut command(opener.into(), address))?;
     let wait = move || staff.leave_within(PATIENCE);
     thread::Builder::new().name("browser".to_owned()).spawn(wait)?;
     Ok(())
@@ -53,6 +60,12 @@ fn command(program: OsString, address: &str) -> Command {
     let mut command = Command::new(program);
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
+}
+
+/// Whether a browser would have a window. Without one the opener takes a text browser, and that takes the terminal.
+fn has_display(var: impl Fn(&str) -> Option<OsString>) -> bool {
+    let names = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"];
+    cfg!(target_os = "macos") || names.iter().any(|name| var(name).is_some_and(|value| !value.is_empty()))
 }
 
 fn is_own(address: &str) -> bool {

@@ -151,7 +151,9 @@ impl Cards {
         }
         state.looks += 1;
         let every = if self.watcher.hears() { LOOKS.0 } else { LOOKS.1 };
-        if state.looks.is_multiple_of(every) {
+        // Before the first run there is nothing to watch.
+        let is_new = self.watcher.watch_once(&self.home.runs());
+        if is_new || state.looks.is_multiple_of(every) {
             // Unreadable for a moment is not gone.
             self.sweep(&mut state).ok();
         }

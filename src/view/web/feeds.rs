@@ -123,7 +123,12 @@ impl Feeds {
     /// Ends every stream.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Release);
-        lock(&self.open).drain().for_each(|(_, feed)| lock(&feed.tail).readers.clear());
+        let feeds: Vec<_> = lock(&self.open).drain().map(|(_, feed)| feed).collect();
+        for feed in feeds {
+            // What a run wrote last is still told.
+            feed.look(true);
+            lock(&feed.tail).readers.clear();
+        }
     }
 
     fn join(&self, id: &RunId, dir: &RunDir, at: u64) -> (Arc<Feed>, Receiver<Frame>, String) {

@@ -3,6 +3,9 @@
 //! Everything that can be refused without a leg is refused here; who carries a decision out is handed in, so that it is
 //! the very code of `omg resume`, which judges again with the lock in its hand.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use serde::Deserialize;
 
 use super::guards;
@@ -14,6 +17,10 @@ use crate::view::history::{Prober, ReadError, Run, waiting};
 
 /// The longest body, in bytes.
 const BODY_BYTES_MAX: usize = 4 * 1024;
+
+/// How long a leg may take from its last line to its end.
+const LAST_STEPS: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What a person chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,19 +78,31 @@ pub(super) fn post(
     }
 }
 
-fn refusal(id: &RunId, dir: &RunDir, node: &str, probe: Prober) -> Option<Answer> {
-    if probe(dir) == Probe::Held {
-        return Some(Answer::text(
-            409,
-            format!("run {id} is under way; its gates are decided when it has paused"),
-        ));
+/// Whether nobody is at work on `run`. A leg that has written its last line gives the lock back a moment later.
+fn becomes_free(run: &Run, probe: impl Fn() -> Probe) -> bool {
+    let until = Instant::now() + LAST_STEPS;
+    while probe() == Probe::Held {
+        if run.legs.open || Instant::now() > until {
+            return false;
+        }
+        thread::sleep(LOOK);
     }
+    true
+}
+
+fn refusal(id: &RunId, dir: &RunDir, node: &str, probe: Prober) -> Option<Answer> {
     let run = match Run::read(id.clone(), dir, probe) {
         Ok(run) => run,
         Err(error @ (ReadError::Stream(_) | ReadError::Snapshot(_))) => {
             return Some(Answer::text(500, error.to_string()));
         }
     };
+    if !becomes_free(&run, || probe(dir)) {
+        return Some(Answer::text(
+            409,
+            format!("run {id} is under way; its gates are decided when it has paused"),
+        ));
+    }
     if run.brief.is_none() {
         return Some(Answer::text(409, format!("run {id} has no snapshot; nothing of it can go on")));
     }

@@ -4,7 +4,8 @@
 //!   it accepts, so the timeouts are set there: a peer that neither sends nor takes anything loses its thread.
 //! - A connection that comes with others can wait for a thread that never gets free. The *nudger* connects and hangs up,
 //!   often for a moment after each request and seldom otherwise: each nudge brings a thread that empties the queue.
-//! - Its acceptor ends at the first error. The listener is kept, and another acceptor is made.
+//! - Its acceptor ends at the first error, and can die without telling. The listener is kept, and another acceptor is made
+//!   when there is an error, or when not even the nudger's own requests come through.
 //! - Its responses cannot stream. [`Answer::Stream`] takes the raw writer and frames the chunks itself.
 //!
 //! Each request is answered on a thread of its own: an answer to a peer that does not read holds up nobody.
@@ -14,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_nodelay};
@@ -29,6 +30,11 @@ const NUDGE_IDLE: Duration = Duration::from_millis(250);
 const NUDGE_BUSY: (Duration, u32) = (Duration::from_millis(5), 50);
 /// How long to wait before a new acceptor is made.
 const RECOVERY: Duration = Duration::from_millis(100);
+/// How many knocks of an idle nudger there are to a request of its own, and after how long without any request the
+/// acceptor is taken for dead: it dies without a word when there are no more files.
+const PULSE: (u32, Duration) = (40, Duration::from_secs(15));
+/// How many files may be open.
+const FILES_MAX: u64 = 16 * 1024;
 /// What a thread that answers gets as its stack.
 const STACK_BYTES: usize = 512 * 1024;
 
@@ -199,10 +205,14 @@ pub(super) fn bind(port: u16) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Lets this process have as many open files as the system allows it: a connection takes two.
+/// Lets this process have many more open files than is usual: a connection takes two. What it starts inherits the limit,
+/// so it stays one that no program minds.
 pub(super) fn raise_the_limit_on_files() {
     let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).ok();
+    let wanted = limit.maximum.map_or(FILES_MAX, |maximum| maximum.min(FILES_MAX));
+    if limit.current.is_some_and(|current| current < wanted) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).ok();
+    }
 }
 
 /// A running server; it ends when this is dropped.
@@ -263,9 +273,11 @@ fn accept(listener: &TcpListener, handler: &Arc<Handler>, over: &AtomicBool, pok
 
 /// Takes requests until the server says that it takes no more connections.
 fn take(server: &Server, handler: &Arc<Handler>, is_over: &dyn Fn() -> bool, poke: &Sender<()>) {
-    while !is_over() {
+    let mut heard = Instant::now();
+    while !is_over() && heard.elapsed() < PULSE.1 {
         match server.recv_timeout(NUDGE_IDLE) {
             Ok(Some(request)) => {
+                heard = Instant::now();
                 poke.try_send(()).ok();
                 let handler = Arc::clone(handler);
                 // Without a thread the peer is answered with a 500, by the request itself as it goes.
@@ -306,6 +318,7 @@ fn answer(request: tiny_http::Request, handler: &Handler) -> io::Result<()> {
 fn nudge(address: SocketAddr, poked: &Receiver<()>) {
     use crossbeam_channel::RecvTimeoutError::Disconnected;
     let knock = || drop(TcpStream::connect(address));
+    let mut knocks = 0_u32;
     loop {
         match poked.recv_timeout(NUDGE_IDLE) {
             Ok(()) => {
@@ -315,7 +328,14 @@ fn nudge(address: SocketAddr, poked: &Receiver<()>) {
                 }
             }
             Err(Disconnected) => return knock(),
-            Err(_) => knock(),
+            Err(_) if knocks < PULSE.0 => {
+                knocks += 1;
+                knock();
+            }
+            Err(_) => {
+                knocks = 0;
+                TcpStream::connect(address).and_then(|mut it| it.write_all(b"GET / HTTP/1.0\r\n\r\n")).ok();
+            }
         }
     }
 }

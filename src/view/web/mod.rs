@@ -26,6 +26,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::record::{Home, RunId};
 use crate::view::history::Prober;
@@ -36,7 +37,11 @@ pub use gate::{Choice, Decide};
 use cards::Cards;
 use feeds::Feeds;
 use routes::Routes;
+use sse::Streams;
 use watcher::{Heed, Watcher};
+
+/// How long the last lines may take to reach their readers.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What is served.
 pub struct Site {
@@ -63,6 +68,7 @@ pub struct Serving {
 
 /// What all threads of a site use.
 struct Shared {
+    streams: Streams,
     feeds: Feeds,
     cards: Cards,
     watcher: Arc<Watcher>,
@@ -88,7 +94,8 @@ impl Serving {
         let watcher = Arc::new(watcher);
         let feeds = Feeds::new(site.home.clone(), site.probe, Arc::clone(&watcher));
         let cards = Cards::new(site.home.clone(), site.probe, Arc::clone(&watcher));
-        let shared = Arc::new(Shared { feeds, cards, watcher, home: site.home.clone() });
+        let shared =
+            Arc::new(Shared { streams: Streams::default(), feeds, cards, watcher, home: site.home.clone() });
         let routes = Routes::new(site, Arc::clone(&shared))?;
         let attendant = watcher::attend(notes, Attendant(Arc::clone(&shared)))?;
         let running = http::Running::start(listener, Arc::new(move |request| routes.answer(request)))?;
@@ -109,6 +116,7 @@ impl Drop for Serving {
         if let Some(attendant) = self.attendant.take() {
             attendant.join().ok();
         }
+        self.shared.streams.settle(LAST_WORDS);
         drop(self.running.take());
     }
 }

@@ -9,7 +9,6 @@ use super::cards::Which;
 use super::gate::{self, Choice};
 use super::http::{Answer, Request, Verb};
 use super::run_api::OneRun;
-use super::sse::Streams;
 use super::transcript::Projects;
 use super::{Shared, Site, guards, pages};
 use crate::record::RunId;
@@ -20,7 +19,6 @@ pub(super) struct Routes {
     site: Site,
     shared: Arc<Shared>,
     token: String,
-    streams: Streams,
     projects: Projects,
 }
 
@@ -28,7 +26,7 @@ impl Routes {
     pub(super) fn new(site: Site, shared: Arc<Shared>) -> io::Result<Self> {
         let token = guards::token().map_err(|error| io::Error::other(error.to_string()))?;
         let projects = Projects(site.projects.clone());
-        Ok(Routes { site, shared, token, streams: Streams::default(), projects })
+        Ok(Routes { site, shared, token, projects })
     }
 
     pub(super) fn answer(&self, request: &mut Request) -> Answer {
@@ -64,7 +62,7 @@ impl Routes {
             "api/totals" => listed(self.shared.cards.totals()),
             "api/cards/events" => {
                 let shared = Arc::clone(&self.shared);
-                self.streams.open(move |stream| shared.cards.follow(stream))
+                self.shared.streams.open(move |stream| shared.cards.follow(stream))
             }
             // Those of a run's page have nothing to show here.
             "index.html" | "app.js" => missing(),
@@ -129,7 +127,7 @@ impl Routes {
     fn events(&self, id: &RunId, request: &Request) -> Answer {
         let seen = request.header("Last-Event-ID").and_then(|seen| seen.parse().ok());
         let (shared, id) = (Arc::clone(&self.shared), id.clone());
-        self.streams.open(move |stream| shared.feeds.follow(&id, seen, stream))
+        self.shared.streams.open(move |stream| shared.feeds.follow(&id, seen, stream))
     }
 }
 

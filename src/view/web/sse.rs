@@ -1,8 +1,7 @@
 //! Server-sent events: how a frame is written, and what every stream owes to its reader.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::http::{self, Answer, Stream};
@@ -43,25 +42,35 @@ pub(super) fn heartbeat() -> Bytes {
 
 /// How many streams are open.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Streams(Arc<AtomicUsize>);
+pub(super) struct Streams(Arc<Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    open: Mutex<usize>,
+    closed: Condvar,
+}
 
 /// The place of one stream among them.
-struct Place(Arc<AtomicUsize>);
+struct Place(Arc<Count>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.closed.notify_all();
     }
 }
 
 impl Streams {
     /// A stream that `run` fills, or a refusal when there are too many.
     pub(super) fn open(&self, run: impl FnOnce(&mut Stream) -> io::Result<()> + Send + 'static) -> Answer {
-        let place = Place(Arc::clone(&self.0));
-        if self.0.fetch_add(1, Ordering::AcqRel) >= STREAMS_MAX {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if *open >= STREAMS_MAX {
             return Answer::text(503, "too many open views of this server; close some")
                 .with("Retry-After", "5");
         }
+        *open += 1;
+        drop(open);
+        let place = Place(Arc::clone(&self.0));
         let body = move |stream: &mut Stream| {
             let _place = place;
             stream.send(&http::chunk(format!("retry: {RETRY_MS}\n\n").as_bytes()))?;
@@ -70,6 +79,12 @@ impl Streams {
         let headers =
             vec![("Content-Type", "text/event-stream".to_owned()), ("X-Accel-Buffering", "no".to_owned())];
         Answer::Stream(headers, Box::new(body))
+    }
+
+    /// Waits until all are closed, at most for `patience`.
+    pub(super) fn settle(&self, patience: Duration) {
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.0.closed.wait_timeout_while(open, patience, |open| *open > 0));
     }
 }
 

@@ -81,12 +81,14 @@ impl Watcher {
         self.to.send(Note::Awake).ok();
     }
 
-    /// Watches `directory` unless it is watched.
-    pub(super) fn watch_once(&self, directory: &Path) {
-        let is_watched = self.system().watched.contains_key(directory);
-        if !is_watched {
+    /// Watches `directory` unless it is watched; whether it is since now.
+    pub(super) fn watch_once(&self, directory: &Path) -> bool {
+        let is_watched = || self.system().watched.contains_key(directory);
+        let was = is_watched();
+        if !was {
             self.watch(directory);
         }
+        !was && is_watched()
     }
 
     /// Whether the operating system tells of changes.
