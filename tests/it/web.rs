@@ -288,6 +288,9 @@ fn h5_every_answer_is_guarded() {
     ] {
         assert_eq!(host(bad).status, 403, "{bad}");
     }
+    for path in ["/", "/api/graph", "/api/events", "/api/gate/approve"] {
+        assert_eq!(server.ask("GET", path, &["Origin: http://evil"], "").status, 403, "{path}");
+    }
     for answer in [
         server.get("/"),
         server.get("/nothing"),

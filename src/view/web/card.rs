@@ -5,10 +5,10 @@ use serde::Serialize;
 use super::run_api::{Shape, ShapeNode};
 use super::state;
 use crate::record::legs::{NodeState, Nodes};
-use crate::record::snapshot_reader::{Brief, SnapshotError};
+use crate::record::snapshot_reader::{Brief, Outline, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{Follow, StreamError, Word};
-use crate::record::{RunDir, RunId, Snapshot, Usage};
+use crate::record::{RunDir, RunId, Snapshot, Usage, Verdict};
 use crate::text::money::Cost;
 use crate::view::history::{Prober, ReadError, Run, children_ended, hint, waiting};
 
@@ -144,7 +144,7 @@ impl Reading {
         let completion = self.run.brief.as_ref().map(Brief::completion);
         self.run.status = status::derive(&self.run.legs, completion, || probe(dir));
         self.run.children_ended = children_ended(self.run.status, dir);
-        Ok(Card { json: self.json(), brief: CardBrief::of(&self.run) })
+        Ok(card(&self.run, self.shape.as_ref().map_or("", |shape| &shape.name), self.wire_nodes()))
     }
 
     fn read_snapshot(&mut self, dir: &RunDir) -> Result<(), ReadError> {
@@ -159,45 +159,13 @@ impl Reading {
         Ok(())
     }
 
-    fn json(&self) -> String {
-        let run = &self.run;
-        let nodes = self.wire_nodes();
-        let cost = run.cost();
-        let wire = Wire {
-            run_id: run.id.as_str(),
-            name: self.shape.as_ref().map_or("", |shape| &shape.name),
-            available: run.brief.is_some(),
-            state: state::of_run(run.status),
-            started_at: run.started(),
-            ended_at: if run.legs.open { "" } else { &run.legs.ended },
-            cost_usd: cost.known.usd(),
-            cost_unknown: cost.is_unknown(),
-            usage: run.usage(),
-            counts: Counts::of(&nodes),
-            nodes: (nodes.len() <= DRAWN_MAX).then_some(nodes),
-            waiting: if run.status == Some(Status::Paused) { waiting(run) } else { &[] },
-            rehearsal: run.is_rehearsal(),
-            hint: hint(run),
-        };
-        serde_json::to_string(&wire).unwrap_or_default()
-    }
-
     /// The nodes of the graph in file order, or those that the feed named while there is no graph.
     fn wire_nodes(&self) -> Vec<WireNode<'_>> {
         let word = |now: NodeState| state::of_node(now, self.run.status);
         match &self.shape {
             Some(shape) => {
                 let now = |id: &str| self.nodes.by_id.get(id).map_or(NodeState::Idle, |now| now.state);
-                let wire = |node: &'_ ShapeNode| word(now(&node.id));
-                let nodes = shape.nodes.iter();
-                nodes
-                    .map(|node| WireNode {
-                        id: &node.id,
-                        r#type: &node.r#type,
-                        depends_on: &node.depends_on,
-                        state: wire(node),
-                    })
-                    .collect()
+                shape.nodes.iter().map(|node| WireNode::of(node, word(now(&node.id)))).collect()
             }
             None => {
                 let wire = |(id, state)| WireNode { id, r#type: "", depends_on: &[], state };
@@ -205,6 +173,49 @@ impl Reading {
             }
         }
     }
+}
+
+impl<'a> WireNode<'a> {
+    fn of(node: &'a ShapeNode, state: &'static str) -> Self {
+        WireNode { id: &node.id, r#type: &node.r#type, depends_on: &node.depends_on, state }
+    }
+}
+
+fn card(run: &Run, name: &str, nodes: Vec<WireNode<'_>>) -> Card {
+    let cost = run.cost();
+    let wire = Wire {
+        run_id: run.id.as_str(),
+        name,
+        available: run.brief.is_some(),
+        state: state::of_run(run.status),
+        started_at: run.started(),
+        ended_at: if run.legs.open { "" } else { &run.legs.ended },
+        cost_usd: cost.known.usd(),
+        cost_unknown: cost.is_unknown(),
+        usage: run.usage(),
+        counts: Counts::of(&nodes),
+        nodes: (nodes.len() <= DRAWN_MAX).then_some(nodes),
+        waiting: if run.status == Some(Status::Paused) { waiting(run) } else { &[] },
+        rehearsal: run.is_rehearsal(),
+        hint: hint(run),
+    };
+    Card { json: serde_json::to_string(&wire).unwrap_or_default(), brief: CardBrief::of(run) }
+}
+
+/// The card of a run with a snapshot that has ended, of which a listing told how: the snapshot alone has the rest.
+///
+/// # Errors
+/// When the snapshot cannot be read.
+pub(super) fn settled(run: &Run, dir: &RunDir) -> Result<Card, ReadError> {
+    let outline = Outline::<Shape>::read(dir)?;
+    let word = |id: &str| match outline.verdict(id) {
+        Some(Verdict::Pass) => NodeState::Passed,
+        Some(Verdict::Fail) => NodeState::Failed,
+        _ => NodeState::Idle,
+    };
+    let nodes = outline.graph.nodes.iter();
+    let nodes = nodes.map(|node| WireNode::of(node, state::of_node(word(&node.id), run.status))).collect();
+    Ok(card(run, &outline.graph.name, nodes))
 }
 
 impl Counts {

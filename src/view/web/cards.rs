@@ -24,7 +24,7 @@ use crate::view::history::run_json::CostJson;
 use crate::view::history::{Prober, Run};
 
 /// After how many looks at what is in flight everything else is looked at, and how many where the system tells nothing.
-const LOOKS: (u32, u32) = (10, 2);
+const LOOKS: (u32, u32) = (30, 2);
 
 /// All cards.
 pub(super) struct Cards {
@@ -43,7 +43,11 @@ struct State {
     readers: Vec<Sender<Bytes>>,
     totals: String,
     looks: u32,
+    /// Whether somebody follows, and so the cards are kept up to date.
     watched: bool,
+    /// Whether the directory of all runs is watched, and which runs are.
+    root: bool,
+    watching: HashSet<RunId>,
 }
 
 struct Entry {
@@ -51,6 +55,8 @@ struct Entry {
     stamp: Option<Stamp>,
     brief: CardBrief,
     json: Option<Arc<str>>,
+    /// What the listing told of a run that has ended, until its card is made.
+    listed: Option<Run>,
     /// How far an open run was read.
     reading: Option<Reading>,
 }
@@ -152,8 +158,7 @@ impl Cards {
         state.looks += 1;
         let every = if self.watcher.hears() { LOOKS.0 } else { LOOKS.1 };
         // Before the first run there is nothing to watch.
-        let is_new = self.watcher.watch_once(&self.home.runs());
-        if is_new || state.looks.is_multiple_of(every) {
+        if self.watch_root(&mut state) || state.looks.is_multiple_of(every) {
             // Unreadable for a moment is not gone.
             self.sweep(&mut state).ok();
         }
@@ -190,11 +195,9 @@ impl Cards {
         let mut state = self.state();
         if !state.watched {
             // Watched first: what changes while the runs are read is read again.
-            self.watcher.watch(&self.home.runs());
-            lookup::entries(&self.home)?
-                .runs
-                .iter()
-                .for_each(|id| self.watcher.watch(self.home.run(id).path()));
+            self.watch_root(&mut state);
+            let runs = lookup::entries(&self.home)?.runs;
+            runs.iter().for_each(|id| self.watch(&mut state, id));
             self.sweep(&mut state)?;
             state.watched = true;
             state.tell_totals();
@@ -219,8 +222,23 @@ impl Cards {
         // Who is gone is found by trying; a comment disturbs no other.
         state.publish(&sse::heartbeat());
         if state.readers.is_empty() && std::mem::take(&mut state.watched) {
-            self.watcher.forget(&self.home.runs());
-            state.order.iter().for_each(|id| self.watcher.forget(self.home.run(id).path()));
+            if std::mem::take(&mut state.root) {
+                self.watcher.forget(&self.home.runs());
+            }
+            state.watching.drain().for_each(|id| self.watcher.forget(self.home.run(&id).path()));
+        }
+    }
+
+    /// Whether the directory of all runs is watched since now.
+    fn watch_root(&self, state: &mut State) -> bool {
+        let was = state.root;
+        state.root = was || self.watcher.watch(&self.home.runs());
+        state.root && !was
+    }
+
+    fn watch(&self, state: &mut State, id: &RunId) {
+        if !state.watching.contains(id) && self.watcher.watch(self.home.run(id).path()) {
+            state.watching.insert(id.clone());
         }
     }
 
@@ -242,14 +260,19 @@ impl Cards {
         let stamps: HashMap<RunId, Option<Stamp>> =
             lookup::entries(&self.home)?.runs.into_iter().map(|id| (id.clone(), stamp(&id))).collect();
         let listing = Listing::read(&self.home, self.probe)?;
-        let entry = |id: &RunId, brief| Entry {
-            stamp: stamps.get(id).copied().flatten(),
-            brief,
-            json: None,
-            reading: None,
+        let entry =
+            |id: &RunId, brief| Entry { stamp: stamps.get(id).copied().flatten(), ..Entry::of(brief) };
+        let known = |run: Run| {
+            let (id, brief) = (run.id.clone(), CardBrief::of(&run));
+            (
+                id.clone(),
+                Entry {
+                    listed: Some(run).filter(|run| brief.is_settled() && run.brief.is_some()),
+                    ..entry(&id, brief)
+                },
+            )
         };
-        let known = |run: &Run| (run.id.clone(), entry(&run.id, CardBrief::of(run)));
-        state.cards = listing.runs.iter().map(known).collect();
+        state.cards = listing.runs.into_iter().map(known).collect();
         let unreadable = listing.skipped.iter().filter(|it| it.reason != Reason::NotARun);
         for skipped in unreadable {
             if let Some(id) = RunId::parse(&skipped.name) {
@@ -268,8 +291,8 @@ impl Cards {
         if !lookup::is_run(&dir) {
             if !dir.path().is_dir() {
                 self.remove(state, id);
-            } else if state.watched && !state.cards.contains_key(id) {
-                self.watcher.watch_once(dir.path());
+            } else if state.watched {
+                self.watch(state, id);
             }
             return;
         }
@@ -278,12 +301,11 @@ impl Cards {
             Some(_) => self.rebuild(state, id),
             None => {
                 if state.watched {
-                    self.watcher.watch_once(dir.path());
+                    self.watch(state, id);
                 }
                 state.order.push(id.clone());
                 lookup::newest_first(&mut state.order);
-                let entry = Entry { stamp: None, brief: CardBrief::unknown(), json: None, reading: None };
-                state.cards.insert(id.clone(), entry);
+                state.cards.insert(id.clone(), Entry::of(CardBrief::unknown()));
                 self.rebuild(state, id);
             }
         }
@@ -305,7 +327,7 @@ impl Cards {
     fn remove(&self, state: &mut State, id: &RunId) {
         if state.cards.remove(id).is_some() {
             state.order.retain(|it| it != id);
-            if state.watched {
+            if state.watching.remove(id) {
                 self.watcher.forget(self.home.run(id).path());
             }
             let gone = serde_json::json!({ "run_id": id.as_str() }).to_string();
@@ -343,7 +365,15 @@ fn take(queue: &Receiver<Bytes>, stream: &mut Stream) -> io::Result<()> {
 }
 
 impl Entry {
+    fn of(brief: CardBrief) -> Self {
+        Entry { stamp: None, brief, json: None, listed: None, reading: None }
+    }
+
     fn read(&mut self, id: &RunId, dir: &RunDir, probe: Prober) -> Card {
+        let listed = self.listed.take().filter(|_| self.stamp == Stamp::of(dir));
+        if let Some(card) = listed.and_then(|run| card::settled(&run, dir).ok()) {
+            return card;
+        }
         // Taken before the files are read: what changes meanwhile no longer fits it.
         self.stamp = Stamp::of(dir);
         let mut reading = self.reading.take().unwrap_or_else(|| Reading::new(id, dir));

@@ -132,13 +132,12 @@ impl Feeds {
     }
 
     fn join(&self, id: &RunId, dir: &RunDir, at: u64) -> (Arc<Feed>, Receiver<Frame>, String) {
+        self.watcher.watch(dir.path());
+        // Held until it has its reader: one without any may be closed at any moment.
         let mut open = lock(&self.open);
         let feed = open.entry(id.clone()).or_insert_with(|| Arc::new(Feed::new(id, dir, self.probe, at)));
-        let feed = Arc::clone(feed);
-        drop(open);
-        self.watcher.watch(dir.path());
         let (queue, status) = feed.join();
-        (feed, queue, status)
+        (Arc::clone(feed), queue, status)
     }
 
     fn leave(&self, feed: &Arc<Feed>) {
@@ -149,8 +148,8 @@ impl Feeds {
         tail.publish(&beat);
         if tail.readers.is_empty() && open.get(&feed.id).is_some_and(|it| Arc::ptr_eq(it, feed)) {
             open.remove(&feed.id);
-            self.watcher.forget(feed.dir.path());
         }
+        self.watcher.forget(feed.dir.path());
     }
 }
 

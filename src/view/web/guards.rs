@@ -30,16 +30,15 @@ pub(super) fn dressed(answer: Answer) -> Answer {
 pub(super) fn refusal(request: &Request) -> Option<Answer> {
     let host = request.header("Host").unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    (!["127.0.0.1", "localhost"].contains(&name))
-        .then(|| Answer::text(403, "this server is reached as 127.0.0.1 or localhost only"))
+    if !["127.0.0.1", "localhost"].contains(&name) {
+        return Some(Answer::text(403, "this server is reached as 127.0.0.1 or localhost only"));
+    }
+    (request.has("Origin") && request.header("Origin") != Some(&format!("http://{host}")))
+        .then(|| Answer::text(403, "a page of another origin gets nothing here"))
 }
 
-/// Why a request may not change anything.
+/// Why a request that [`refusal`] has nothing against may not change anything.
 pub(super) fn refusal_to_change(request: &Request, token: &str) -> Option<Answer> {
-    let own = format!("http://{}", request.header("Host").unwrap_or_default());
-    if request.has("Origin") && request.header("Origin") != Some(&own) {
-        return Some(Answer::text(403, "a page of another origin may decide nothing here"));
-    }
     if !request.has("X-OMG-Token") {
         return Some(Answer::text(400, "the header X-OMG-Token is missing"));
     }

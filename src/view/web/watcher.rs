@@ -64,31 +64,22 @@ impl Watcher {
         (Watcher { to, system }, Notes(from))
     }
 
-    /// Watches `directory`, not what lies below it, once more.
-    pub(super) fn watch(&self, directory: &Path) {
+    /// Watches `directory`, not what lies below it, once more; `false` when it cannot be, as one that is not there.
+    pub(super) fn watch(&self, directory: &Path) -> bool {
         let mut system = self.system();
         let System { watcher, watched } = &mut *system;
         let times = watched.entry(directory.to_path_buf()).or_default();
         *times += 1;
-        if *times == 1
-            && let Some(watcher) = watcher
-            && watcher.watch(directory, RecursiveMode::NonRecursive).is_err()
-        {
-            // It may not be there yet: the look round finds what happens in it.
+        let is_new = *times == 1;
+        let begin = |it: &mut RecommendedWatcher| it.watch(directory, RecursiveMode::NonRecursive).is_ok();
+        let is_watched = !is_new || watcher.as_mut().is_some_and(begin);
+        if !is_watched {
+            // The look round finds what happens in it.
             watched.remove(directory);
         }
         drop(system);
         self.to.send(Note::Awake).ok();
-    }
-
-    /// Watches `directory` unless it is watched; whether it is since now.
-    pub(super) fn watch_once(&self, directory: &Path) -> bool {
-        let is_watched = || self.system().watched.contains_key(directory);
-        let was = is_watched();
-        if !was {
-            self.watch(directory);
-        }
-        !was && is_watched()
+        is_watched
     }
 
     /// Whether the operating system tells of changes.
