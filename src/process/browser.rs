@@ -1,14 +1,17 @@
 //! Opens a page of this machine in the person's browser (FACTS 5.7).
 //!
-//! Only a plain address on the loopback is ever handed to the system's opener. The opener is started, not waited for by
-//! the caller, and given up on after a while.
+//! Only a plain address on the loopback is ever handed to the system's opener. What it starts belongs to the person and not
+//! to this program: it has a group of its own, so that a Ctrl-C here is not meant for it, and a marker of its own, so that
+//! nobody takes a browser that this process adopted for what a node left running. The opener itself is not waited for by the
+//! caller, and never ended: it may have become the browser.
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
+use crate::process::env::mark_name;
 use crate::process::find;
 use crate::process::own::Staff;
 
@@ -16,9 +19,6 @@ use crate::process::own::Staff;
 const OPENER: &str = "open";
 #[cfg(not(target_os = "macos"))]
 const OPENER: &str = "xdg-open";
-
-/// How long the opener may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why no browser was opened.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub fn open(address: &str) -> Result<(), OpenError> {
     }
     let opener = find::find(OPENER).map_err(|_| OpenError::NoOpener)?;
     let staff = Staff::start(&mut command(opener.into(), address))?;
-    let wait = move || staff.leave_within(PATIENCE);
+    let wait = move || drop(staff.wait());
     thread::Builder::new().name("browser".to_owned()).spawn(wait)?;
     Ok(())
 }
@@ -58,7 +58,8 @@ pub fn open(address: &str) -> Result<(), OpenError> {
 #[expect(clippy::disallowed_methods, reason = "part of the floor that starts children")]
 fn command(program: OsString, address: &str) -> Command {
     let mut command = Command::new(program);
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(address).env(mark_name("browser"), "1").process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 

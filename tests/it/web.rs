@@ -665,6 +665,61 @@ fn hostile_peers_hold_up_neither_the_page_nor_a_reader_nor_the_run() {
 }
 
 #[test]
+fn a_browser_that_was_opened_is_not_taken_for_what_a_node_left_running() {
+    let mut env = TestEnv::new();
+    env.write(
+        "g.yaml",
+        "nodes:\n  - {id: x, type: command, command: 'while ! test -e opened; do sleep 0.02; done'}\n  - {id: y, type: command, command: 'true', depends_on: [x]}\n",
+    );
+    env.set("BROWSER", "true");
+    let opened = env.path("opened");
+    let browser = format!("#!/bin/sh\nsleep 388.01 &\necho \"$1\" > {}\n", opened.display());
+    env.write_program("xdg-open", &browser);
+    let Some(mut run) = env.on_terminal("run g.yaml") else { return };
+    Running::of(&mut run).wait().exits(0);
+    let browsers = env.pids_of("388.01");
+    assert_eq!(browsers.len(), 1, "it still runs");
+    let pid = rustix::process::Pid::from_raw(browsers[0]).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_dropped_and_delays_nobody() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    let mut stuck = server.connect();
+    stuck.write_all(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut good = server.events("/api/events", None);
+    good.until("caught_up");
+    let mut feed = fs::OpenOptions::new().append(true).open(env.run_dir().join("events.jsonl")).unwrap();
+    let long = "x".repeat(500_000);
+    for n in 0..60 {
+        let line = format!(
+            "{{\"schema\":3,\"ts\":\"t\",\"run_id\":\"r\",\"event\":\"note\",\"node_id\":\"{n}\",\"detail\":\"{long}\"}}\n"
+        );
+        feed.write_all(line.as_bytes()).unwrap();
+        let event = good.next().unwrap();
+        assert!(event.data.contains(&format!("\"node_id\":\"{n}\"")), "{:.80}", event.data);
+    }
+    // It was hung up on: what the system still holds for it ends before the last line.
+    env.until("the stuck reader's stream is closed", || open_sockets(&server) < 2);
+    let mut got = Vec::new();
+    stuck.read_to_end(&mut got).ok();
+    assert!(!String::from_utf8_lossy(&got).contains("\"node_id\":\"59\""), "it was not served to its end");
+}
+
+/// How many connections `server` has.
+fn open_sockets(server: &Server) -> usize {
+    let tcp = fs::read_to_string("/proc/net/tcp").unwrap();
+    let local = format!("0100007F:{:04X} ", server.port);
+    let is_open = |line: &&str| {
+        line.split_whitespace().nth(1).is_some_and(|it| format!("{it} ") == local)
+            && line.split_whitespace().nth(3) == Some("01")
+    };
+    tcp.lines().filter(is_open).count()
+}
+
+#[test]
 fn a_run_on_a_terminal_has_a_view_and_one_in_a_pipe_has_none() {
     let mut env = TestEnv::new();
     env.write("g.yaml", "nodes: [{id: x, type: command, command: 'true'}]");

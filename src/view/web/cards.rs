@@ -23,8 +23,8 @@ use crate::view::history::lookup::{self, LookupError};
 use crate::view::history::run_json::CostJson;
 use crate::view::history::{Prober, Run};
 
-/// After how many looks at what is in flight everything else is looked at, and how many where the system tells nothing.
-const LOOKS: (u32, u32) = (30, 2);
+/// After how many looks at what is in flight everything else is looked at, and how many where the system does not tell all.
+const LOOKS: (u32, u32) = (30, 5);
 
 /// All cards.
 pub(super) struct Cards {
@@ -47,6 +47,8 @@ struct State {
     watched: bool,
     /// Whether the directory of all runs is watched, and which runs are.
     root: bool,
+    /// Whether the system tells of some changes only, as where it has no more watches to give.
+    deaf: bool,
     watching: HashSet<RunId>,
 }
 
@@ -156,7 +158,7 @@ impl Cards {
             return;
         }
         state.looks += 1;
-        let every = if self.watcher.hears() { LOOKS.0 } else { LOOKS.1 };
+        let every = if state.deaf { LOOKS.1 } else { LOOKS.0 };
         // Before the first run there is nothing to watch.
         if self.watch_root(&mut state) || state.looks.is_multiple_of(every) {
             // Unreadable for a moment is not gone.
@@ -237,8 +239,11 @@ impl Cards {
     }
 
     fn watch(&self, state: &mut State, id: &RunId) {
-        if !state.watching.contains(id) && self.watcher.watch(self.home.run(id).path()) {
-            state.watching.insert(id.clone());
+        if !state.watching.contains(id) {
+            match self.watcher.watch(self.home.run(id).path()) {
+                true => drop(state.watching.insert(id.clone())),
+                false => state.deaf = true,
+            }
         }
     }
 
@@ -288,6 +293,12 @@ impl Cards {
     /// Takes up a run that may be new or changed or gone.
     fn refresh(&self, state: &mut State, id: &RunId) {
         let dir = self.home.run(id);
+        let is_same = |entry: &Entry| {
+            !entry.brief.is_in_flight() && entry.stamp.is_some() && entry.stamp == Stamp::of(&dir)
+        };
+        if state.cards.get(id).is_some_and(is_same) {
+            return;
+        }
         if !lookup::is_run(&dir) {
             if !dir.path().is_dir() {
                 self.remove(state, id);
@@ -296,19 +307,15 @@ impl Cards {
             }
             return;
         }
-        match state.cards.get(id) {
-            Some(entry) if entry.stamp == Stamp::of(&dir) && !entry.brief.is_in_flight() => {}
-            Some(_) => self.rebuild(state, id),
-            None => {
-                if state.watched {
-                    self.watch(state, id);
-                }
-                state.order.push(id.clone());
-                lookup::newest_first(&mut state.order);
-                state.cards.insert(id.clone(), Entry::of(CardBrief::unknown()));
-                self.rebuild(state, id);
+        if !state.cards.contains_key(id) {
+            if state.watched {
+                self.watch(state, id);
             }
+            state.order.push(id.clone());
+            lookup::newest_first(&mut state.order);
+            state.cards.insert(id.clone(), Entry::of(CardBrief::unknown()));
         }
+        self.rebuild(state, id);
     }
 
     /// Reads the run `id` and tells of it if its card is another now.

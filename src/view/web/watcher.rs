@@ -82,11 +82,6 @@ impl Watcher {
         is_watched
     }
 
-    /// Whether the operating system tells of changes.
-    pub(super) fn hears(&self) -> bool {
-        self.system().watcher.is_some()
-    }
-
     /// Takes back one [`Watcher::watch`].
     pub(super) fn forget(&self, directory: &Path) {
         let mut system = self.system();
