@@ -3,7 +3,7 @@ import argparse
 import os
 import time
 
-from benchmark import history, kill, load, memory, nodes, peers, start, waiting
+from benchmark import history, kill, live, load, memory, nodes, peers, start, waiting
 from benchmark.bench import Bench
 from benchmark.build import build, clean, target_dir
 
@@ -16,6 +16,8 @@ SUITES = [
     ("P5", load.rows),
     ("P7", history.rows),
     ("resume", history.resume_rows),
+    ("P8", live.dashboard_rows),
+    ("P9", live.feed_rows),
     ("P10", kill.rows),
     ("P11", waiting.rows),
 ]

@@ -1,6 +1,6 @@
 //! What a command is given of the process: its streams, its home, its clock.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub(super) struct Context {
     pub(super) out: Box<dyn Write + Send>,
     /// How it wants to be written to.
     pub(super) out_look: Look,
+    /// Whether it is a terminal.
+    pub(super) out_is_terminal: bool,
     /// Standard error.
     pub(super) err: Box<dyn Write + Send>,
     /// How it wants to be written to.
@@ -38,6 +40,7 @@ impl Context {
         Context {
             out: Box::new(BufWriter::new(io::stdout())),
             out_look: Look::of(&io::stdout(), colour),
+            out_is_terminal: io::stdout().is_terminal(),
             err: Box::new(io::stderr()),
             err_look: Look::of(&io::stderr(), colour),
             home: Home::from_env(var("OMG_HOME").as_deref(), var("HOME").as_deref()),

@@ -19,7 +19,7 @@ use crate::record::{RunDir, RunId, aside};
 use crate::text::lossy::lossy;
 
 const ASKED: &str = "--detach";
-const OBEYED: &str = "--detached";
+pub(super) const OBEYED: &str = "--detached";
 /// Stands before the id. No word for a person holds it.
 const BEGUN: u8 = 0;
 
@@ -83,7 +83,7 @@ fn unheard(run: &[u8], error: &io::Error) -> Failure {
 }
 
 /// What the copy wrote for a person, and the line with the id of its run if it has begun.
-fn parts(said: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(super) fn parts(said: &[u8]) -> (&[u8], Option<&[u8]>) {
     let begun = said.strip_suffix(b"\n").and_then(|line| line.iter().rposition(|byte| *byte == BEGUN));
     begun.map_or((said, None), |at| (&said[..at], Some(&said[at + 1..])))
 }

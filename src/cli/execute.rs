@@ -11,8 +11,8 @@ use jiff::tz::TimeZone;
 
 use super::Failure;
 use super::context::Context;
-use super::detach;
 use super::failure::PAUSED;
+use super::{detach, serve};
 use crate::clock::rfc3339;
 use crate::graph::{Graph, NodeId, Work};
 use crate::leg::drive::{Ending, Finished, Paused};
@@ -28,6 +28,7 @@ use crate::view::term::Look;
 use crate::view::term::ledger::Ledger;
 use crate::view::term::progress::{Options, Outlets, Progress};
 use crate::view::term::when;
+use crate::view::web::{self, Serving};
 
 /// How long a screen that takes nothing may keep a run that a signal ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -50,6 +51,8 @@ pub(super) struct Display {
     pub(super) quiet: bool,
     /// Whether it goes to the background once it is open.
     pub(super) detached: bool,
+    /// Whether a person at a terminal is shown the live view.
+    pub(super) web: bool,
 }
 
 /// Claims a new run. From here on no signal ends this program without a word.
@@ -101,6 +104,8 @@ pub(super) fn execute(
     } else {
         banner(&dir, display, context);
     }
+    // Until the last word is said: what the run wrote last is shown too.
+    let _view = view(&run, display, context);
     let (observer, progress) =
         Progress::start(&dir, options(&order, display, from, context), outlets(display));
     let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer);
@@ -241,6 +246,27 @@ fn banner(dir: &RunDir, display: &Display, context: &mut Context) {
     let (out, _) = context.prose();
     writeln!(out, "{title}\n{}\n", sanitize::path(dir.path())).ok();
     out.flush().ok();
+}
+
+/// The live view of this leg, for a person at a terminal. That there is none is a warning.
+fn view(run: &RunId, display: &Display, context: &mut Context) -> Option<Serving> {
+    if !display.web || display.detached || display.json || !context.out_is_terminal {
+        return None;
+    }
+    let site = serve::site(context, Some(run.clone()));
+    match web::bind(0).and_then(|listener| Serving::start(listener, site)) {
+        Ok(serving) => {
+            let address = serving.url();
+            writeln!(context.out, "Live view: {address}\n").ok();
+            context.out.flush().ok();
+            serve::open(&address, context);
+            Some(serving)
+        }
+        Err(error) => {
+            writeln!(context.err, "note: there is no live view: {error}").ok();
+            None
+        }
+    }
 }
 
 fn options(order: &Order, display: &Display, from: u64, context: &Context) -> Options {

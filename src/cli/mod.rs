@@ -5,6 +5,7 @@
 mod completions;
 mod console;
 mod context;
+mod decide;
 mod detach;
 mod dry_run;
 mod estimate;
@@ -28,6 +29,7 @@ mod run;
 mod runs;
 mod salvage;
 mod schema;
+mod serve;
 mod services;
 mod show;
 mod stop;
@@ -98,6 +100,8 @@ enum Command {
     Salvage(salvage::Args),
     /// Follows a run from another terminal.
     Watch(watch::Args),
+    /// Shows runs in a browser, live.
+    Serve(serve::Args),
     /// Ends runs that are under way.
     ///
     /// Their children are ended as by Ctrl-C, and what had settled is kept. Returns when they have ended. A node cannot
@@ -157,6 +161,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
             (None, Command::Salvage(args)) => salvage::run(&args, context),
             (None, Command::Watch(args)) => watch::run(&args, &mut context.listening()?),
+            (None, Command::Serve(args)) => serve::run(&args, context),
             (None, Command::Stop(args)) => stop::run(&args, &mut context.console()),
             (None, Command::Schema(args)) => schema::run(&args, context),
             (None, Command::Completions(args)) => completions::run(&args, context, Omg::command()),

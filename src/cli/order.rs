@@ -126,6 +126,8 @@ pub(super) struct Manner {
     pub(super) rehearsal: Option<String>,
     /// Whether it goes to the background once it is open.
     pub(super) detached: bool,
+    /// Whether a person at a terminal is shown the live view.
+    pub(super) web: bool,
 }
 
 /// Loads the graph that `common` names.
@@ -151,7 +153,8 @@ pub(super) fn start(
     let claimed = execute::claim(context)?;
     let title =
         format!("Running graph \"{}\" (run {})", graph_file::title(&common.graph, &loaded), claimed.run.run);
-    let display = Display { title, json: common.json, quiet: common.quiet, detached: manner.detached };
+    let Manner { detached, web, .. } = manner;
+    let display = Display { title, json: common.json, quiet: common.quiet, detached, web };
     let inherited = Inherited::first(&loaded.graph);
     let order = Order {
         encoded: loaded.encoded(),

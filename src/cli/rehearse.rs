@@ -48,6 +48,7 @@ pub(super) fn run(args: Args, context: &mut Context) -> Result<u8, Failure> {
         durability: Durability::Paced,
         rehearsal: Some(written.unwrap_or_default()),
         detached: false,
+        web: false,
     };
     order::start(common, ready, values, services, manner, context)
 }

@@ -56,7 +56,9 @@ pub(super) struct Args {
     quota: QuotaFlag,
     #[command(flatten)]
     background: detach::Flags,
-    /// Does not open the live view.
+    /// Does not serve the live view of this leg.
+    ///
+    /// On a terminal it is served while the leg runs, on a port of its own, and opened in a browser.
     #[arg(long)]
     no_web: bool,
     /// Prints the feed's own lines on standard output, and everything else on standard error.
@@ -300,6 +302,7 @@ fn resume(
         json: args.json,
         quiet: args.quiet,
         detached: args.background.is_copy(),
+        web: !args.no_web,
     };
     let bounds = snapshot.bounds.bounds().overridden_by(args.bounds.read()?);
     let order = Order {

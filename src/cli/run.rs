@@ -22,7 +22,9 @@ pub(super) struct Args {
     /// Says what would run, and runs nothing.
     #[arg(long, conflicts_with_all = ["json", "detach"])]
     dry_run: bool,
-    /// Does not open the live view.
+    /// Does not serve the live view of this run.
+    ///
+    /// On a terminal it is served while the run goes on, on a port of its own, and opened in a browser.
     #[arg(long)]
     no_web: bool,
     /// How soon a verdict is in state.json: `paced`, or `strict` for before anything that depends on it starts.
@@ -57,6 +59,11 @@ pub(super) fn run(args: Args, runtime: RuntimeKind, context: &mut Context) -> Re
     for line in preflight::unexported(graph, &values) {
         writeln!(context.err, "warning: {}", sanitize::one_line(&line)).ok();
     }
-    let manner = Manner { durability: args.durability, rehearsal: None, detached: args.background.is_copy() };
+    let manner = Manner {
+        durability: args.durability,
+        rehearsal: None,
+        detached: args.background.is_copy(),
+        web: !args.no_web,
+    };
     order::start(common, ready, values, services, manner, context)
 }

@@ -53,7 +53,7 @@ fn runtime(kind: RuntimeKind, launcher: &Arc<Launcher>, program: PathBuf) -> Arc
 }
 
 /// The CLI's own directory: the variable, else the name below the home directory.
-fn directory(variable: &str, name: &str) -> Option<PathBuf> {
+pub(super) fn directory(variable: &str, name: &str) -> Option<PathBuf> {
     let set = |variable: &str| std::env::var_os(variable).filter(|value: &OsString| !value.is_empty());
     set(variable).map(PathBuf::from).or_else(|| Some(PathBuf::from(set("HOME")?).join(name)))
 }

@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 
 use crate::process::Exit;
 use crate::process::launcher;
@@ -32,6 +32,18 @@ impl Background {
         let (said, theirs) = io::pipe()?;
         let mut command = this_program(words)?;
         command.stdout(theirs);
+        let staff = Staff::start(&mut command)?;
+        Ok(Background { staff, said })
+    }
+
+    /// The same with what it writes to standard error among what it said: somebody else is to read it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn heard(words: &[OsString]) -> io::Result<Self> {
+        let (said, theirs) = io::pipe()?;
+        let mut command = this_program(words)?;
+        command.stdin(Stdio::null()).stderr(theirs.try_clone()?).stdout(theirs);
         let staff = Staff::start(&mut command)?;
         Ok(Background { staff, said })
     }

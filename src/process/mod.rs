@@ -10,6 +10,7 @@
 //! child leaves behind is found by `descendants` and ended by `remains`. DECISIONS 19 to 22 are followed here.
 
 pub mod again;
+pub mod browser;
 pub mod cancel;
 pub mod capture;
 pub(crate) mod descendants;

@@ -66,6 +66,36 @@ pub enum SnapshotError {
     },
 }
 
+/// The graph of a snapshot as a reader draws it, and how each of its nodes settled.
+#[derive(Debug, Deserialize)]
+pub struct Outline<G> {
+    schema: i64,
+    /// The graph, as far as it is wanted.
+    pub graph: G,
+    #[serde(default)]
+    nodes: BTreeMap<String, VerdictOnly>,
+}
+
+#[derive(Debug, Deserialize)]
+struct VerdictOnly {
+    verdict: Verdict,
+}
+
+impl<G: for<'de> Deserialize<'de>> Outline<G> {
+    /// Reads this much of the snapshot of the run in `dir`.
+    pub fn read(dir: &RunDir) -> Result<Self, SnapshotError> {
+        read(&dir.snapshot(), |bytes| {
+            let outline: Self = serde_json::from_slice(bytes)?;
+            Ok((outline.schema, outline))
+        })
+    }
+
+    /// How `node` settled, if it did.
+    pub fn verdict(&self, node: &str) -> Option<Verdict> {
+        self.nodes.get(node).map(|it| it.verdict)
+    }
+}
+
 impl Snapshot {
     /// Reads the snapshot of the run in `dir`.
     pub fn read(dir: &RunDir) -> Result<Snapshot, SnapshotError> {

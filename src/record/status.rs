@@ -61,7 +61,7 @@ pub struct Completion {
 }
 
 /// How the run stands, or `None` while it has said nothing. `completion` is `None` without a snapshot; `probe` is
-/// called only when the last leg is open.
+/// called only when the last leg is open, or when there is a snapshot and no leg.
 pub fn derive(legs: &Legs, completion: Option<Completion>, probe: impl FnOnce() -> Probe) -> Option<Status> {
     if legs.open {
         return Some(match probe() {
@@ -70,7 +70,8 @@ pub fn derive(legs: &Legs, completion: Option<Completion>, probe: impl FnOnce() 
             _ => Status::Running,
         });
     }
-    if !legs.spoken && completion.is_none() {
+    // A snapshot comes before the first event; whose lock is held then has not ended, it is about to begin.
+    if !legs.spoken && (completion.is_none() || probe() == Probe::Held) {
         return None;
     }
     Some(match (legs.outcome, completion) {
@@ -119,10 +120,16 @@ mod tests {
             (closed(Outcome::Failed), SOME, Status::Fail),
             (closed(Outcome::Paused), SOME, Status::Paused),
             (closed(Outcome::Paused), None, Status::Paused),
-            (Legs::default(), ALL, Status::Pass),
         ] {
             assert_eq!(derive(&legs, completion, never), Some(status), "{legs:?} {completion:?}");
         }
         assert_eq!(derive(&Legs::default(), None, never), None);
+    }
+
+    #[test]
+    fn a_snapshot_without_a_leg_has_not_ended_while_its_lock_is_held() {
+        let status = |lock| derive(&Legs::default(), ALL, || lock);
+        assert_eq!(status(Probe::Held), None);
+        assert_eq!([status(Probe::Free), status(Probe::Unknown)], [Some(Status::Pass); 2]);
     }
 }

@@ -45,3 +45,4 @@ mod signals;
 mod stop;
 mod terminal;
 mod trials;
+mod web;

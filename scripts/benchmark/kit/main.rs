@@ -6,13 +6,15 @@
 //! - `kit kill --mark WORD --want N --how fail|int|term|kill -- COMMAND...` ends a command in a certain way and
 //!   watches what becomes of its processes;
 //! - `kit history --root RUNS --mode stat|skim` does the least that a listing of runs has to do;
-//! - `kit first --feed FILE -- COMMAND...` tells how long a command takes until its run has begun a node.
+//! - `kit first --feed FILE -- COMMAND...` tells how long a command takes until its run has begun a node;
+//! - `kit follow --port P --path PATH --ready WORD --feed FILE` tells how soon lines reach those who follow a server.
 //!
 //! Each but `history`, which is metered itself, prints one JSON object. Every wait has an end, and only processes started here, or marked by it, are signalled.
 
 use std::collections::HashMap;
 
 mod floor;
+mod follow;
 mod history;
 mod kill;
 mod meter;
@@ -44,7 +46,7 @@ impl Options {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let (what, rest) = words.split_first().expect("usage: kit meter|floor|kill|history|first ...");
+    let (what, rest) = words.split_first().expect("usage: kit meter|floor|kill|history|first|follow ...");
     let options = Options::parse(rest);
     match what.as_str() {
         "meter" => meter::run(&options),
@@ -52,6 +54,7 @@ fn main() {
         "kill" => kill::run(&options),
         "history" => history::run(&options),
         "first" => history::first(&options),
-        _ => panic!("usage: kit meter|floor|kill|history|first ..."),
+        "follow" => follow::run(&options),
+        _ => panic!("usage: kit meter|floor|kill|history|first|follow ..."),
     }
 }

@@ -111,7 +111,7 @@ pub fn entries(home: &Home) -> Result<Entries, LookupError> {
             None => entries.others.push(name),
         }
     }
-    entries.runs.sort_by_cached_key(|id| std::cmp::Reverse(start_order(id)));
+    newest_first(&mut entries.runs);
     entries.others.sort();
     Ok(entries)
 }
@@ -151,6 +151,11 @@ pub fn find_run(home: &Home, text: &str) -> Result<(RunId, RunDir), LookupError>
 /// Whether a directory holds any file of a run. One that died at birth has its lock alone.
 pub fn is_run(dir: &RunDir) -> bool {
     [dir.feed(), dir.snapshot(), dir.lock()].iter().any(|file| file.symlink_metadata().is_ok())
+}
+
+/// Orders `runs` by their ids, the newest first.
+pub fn newest_first(runs: &mut [RunId]) {
+    runs.sort_by_cached_key(|id| std::cmp::Reverse(start_order(id)));
 }
 
 /// What ids are ordered by: the moment in the id, then the counter as a number, then the id itself. Ids that were

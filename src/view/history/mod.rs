@@ -7,7 +7,7 @@ pub mod drawing;
 pub mod list;
 pub mod lookup;
 pub mod node;
-mod run_json;
+pub(crate) mod run_json;
 pub mod show;
 pub mod usual;
 pub mod watch;
@@ -115,12 +115,12 @@ impl Run {
 }
 
 /// Whether a guard confirmed it; only asked of a run that lost its process.
-fn children_ended(status: Option<Status>, dir: &RunDir) -> bool {
+pub(crate) fn children_ended(status: Option<Status>, dir: &RunDir) -> bool {
     status == Some(Status::Abandoned) && aside::children_were_ended(dir)
 }
 
 /// What a run lost with its process, by node; only asked of one that did.
-fn lost(status: Option<Status>, dir: &RunDir) -> BTreeMap<String, Cost> {
+pub(crate) fn lost(status: Option<Status>, dir: &RunDir) -> BTreeMap<String, Cost> {
     let standing = (status == Some(Status::Abandoned)).then(|| Standing::read(dir).ok()).flatten();
     let Some(standing) = standing else { return BTreeMap::new() };
     let Ok((_, graph)) = crate::graph::from_snapshot(standing.snapshot.graph.get()) else {

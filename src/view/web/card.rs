@@ -1,0 +1,245 @@
+//! One run as the dashboard shows it (FACTS 9.4), kept up to date event by event.
+
+use serde::Serialize;
+
+use super::run_api::{Shape, ShapeNode};
+use super::state;
+use crate::record::legs::{NodeState, Nodes};
+use crate::record::snapshot_reader::{Brief, Outline, SnapshotError};
+use crate::record::status::{self, Status};
+use crate::record::stream::{Follow, StreamError, Word};
+use crate::record::{RunDir, RunId, Snapshot, Usage, Verdict};
+use crate::text::money::Cost;
+use crate::view::history::{Prober, ReadError, Run, children_ended, lost, hint, waiting};
+
+/// The largest graph that is drawn on a card; of a larger one a card tells the counts.
+const DRAWN_MAX: usize = 400;
+
+/// A card, and what the sum of all cards is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Card {
+    pub(super) json: String,
+    pub(super) brief: CardBrief,
+}
+
+/// What the sum of all cards is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CardBrief {
+    pub(super) state: &'static str,
+    /// What counts in the sum: nothing of a rehearsal.
+    pub(super) cost: Cost,
+}
+
+impl CardBrief {
+    pub(super) fn of(run: &Run) -> Self {
+        let cost = if run.is_rehearsal() { Cost::ZERO } else { run.cost() };
+        CardBrief { state: state::of_run(run.status), cost }
+    }
+
+    /// The card of a run that cannot be read.
+    pub(super) fn unknown() -> Self {
+        CardBrief { state: state::UNKNOWN, cost: Cost::ZERO }
+    }
+
+    /// Whether nothing more is expected of the run and nobody is waited for.
+    pub(super) fn is_settled(self) -> bool {
+        matches!(self.state, "passed" | "failed")
+    }
+
+    /// Whether its process may die at any moment.
+    pub(super) fn is_in_flight(self) -> bool {
+        matches!(self.state, "running" | "planning")
+    }
+}
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    run_id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    available: bool,
+    state: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    started_at: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    ended_at: &'a str,
+    cost_usd: f64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cost_unknown: bool,
+    #[serde(skip_serializing_if = "Usage::is_zero")]
+    usage: Usage,
+    counts: Counts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<Vec<WireNode<'a>>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    waiting: &'a [String],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    rehearsal: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Default, Serialize)]
+struct Counts {
+    total: usize,
+    passed: usize,
+    failed: usize,
+    running: usize,
+    pending: usize,
+}
+
+#[derive(Serialize)]
+struct WireNode<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    r#type: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    depends_on: &'a [String],
+    state: &'static str,
+}
+
+/// A run as far as it was read.
+pub(super) struct Reading {
+    follow: Follow,
+    nodes: Nodes,
+    shape: Option<Shape>,
+    run: Run,
+}
+
+impl Reading {
+    /// Nothing of `id` yet.
+    pub(super) fn new(id: &RunId, dir: &RunDir) -> Self {
+        let run = Run {
+            id: id.clone(),
+            legs: crate::record::legs::Legs::default(),
+            brief: None,
+            status: None,
+            children_ended: false,
+            lost: std::collections::BTreeMap::new(),
+        };
+        Reading { follow: Follow::new(&dir.feed(), 0), nodes: Nodes::default(), shape: None, run }
+    }
+
+    /// Reads what is new, and makes the card.
+    ///
+    /// # Errors
+    /// When a file cannot be read. Then nothing of this value is worth keeping.
+    pub(super) fn update(&mut self, dir: &RunDir, probe: Prober) -> Result<Card, ReadError> {
+        let mut newer = None;
+        let (legs, nodes) = (&mut self.run.legs, &mut self.nodes);
+        self.follow.poll(&mut |line| match line.word() {
+            Word::Event(event) => {
+                legs.take(&event);
+                nodes.take(*event);
+            }
+            Word::Newer(schema, _) => newer = newer.or(Some(schema)),
+            Word::Damaged => {}
+        })?;
+        if let Some(schema) = newer {
+            return Err(StreamError::Newer { path: dir.feed(), schema }.into());
+        }
+        // Beside an open leg the feed leads; once it is closed the snapshot is complete.
+        if !self.run.legs.open || self.shape.is_none() {
+            self.read_snapshot(dir)?;
+        }
+        let completion = self.run.brief.as_ref().map(Brief::completion);
+        self.run.status = status::derive(&self.run.legs, completion, || probe(dir));
+        self.run.children_ended = children_ended(self.run.status, dir);
+        self.run.lost = lost(self.run.status, dir);
+        Ok(card(&self.run, self.shape.as_ref().map_or("", |shape| &shape.name), self.wire_nodes()))
+    }
+
+    fn read_snapshot(&mut self, dir: &RunDir) -> Result<(), ReadError> {
+        let snapshot = match Snapshot::read(dir) {
+            Ok(snapshot) => snapshot,
+            Err(SnapshotError::Missing { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let malformed = |source| SnapshotError::Malformed { path: dir.snapshot(), source };
+        self.run.brief = Some(Brief::of(&snapshot).map_err(malformed)?);
+        self.shape = Some(Shape::of(&snapshot).map_err(malformed)?);
+        Ok(())
+    }
+
+    /// The nodes of the graph in file order, or those that the feed named while there is no graph.
+    fn wire_nodes(&self) -> Vec<WireNode<'_>> {
+        let word = |now: NodeState| state::of_node(now, self.run.status);
+        match &self.shape {
+            Some(shape) => {
+                let now = |id: &str| self.nodes.by_id.get(id).map_or(NodeState::Idle, |now| now.state);
+                shape.nodes.iter().map(|node| WireNode::of(node, word(now(&node.id)))).collect()
+            }
+            None => {
+                let wire = |(id, state)| WireNode { id, r#type: "", depends_on: &[], state };
+                self.nodes.by_id.iter().map(|(id, now)| wire((id.as_str(), word(now.state)))).collect()
+            }
+        }
+    }
+}
+
+impl<'a> WireNode<'a> {
+    fn of(node: &'a ShapeNode, state: &'static str) -> Self {
+        WireNode { id: &node.id, r#type: &node.r#type, depends_on: &node.depends_on, state }
+    }
+}
+
+fn card(run: &Run, name: &str, nodes: Vec<WireNode<'_>>) -> Card {
+    let cost = run.cost();
+    let wire = Wire {
+        run_id: run.id.as_str(),
+        name,
+        available: run.brief.is_some(),
+        state: state::of_run(run.status),
+        started_at: run.started(),
+        ended_at: if run.legs.open { "" } else { &run.legs.ended },
+        cost_usd: cost.known.usd(),
+        cost_unknown: cost.is_unknown(),
+        usage: run.usage(),
+        counts: Counts::of(&nodes),
+        nodes: (nodes.len() <= DRAWN_MAX).then_some(nodes),
+        waiting: if run.status == Some(Status::Paused) { waiting(run) } else { &[] },
+        rehearsal: run.is_rehearsal(),
+        hint: hint(run),
+    };
+    Card { json: serde_json::to_string(&wire).unwrap_or_default(), brief: CardBrief::of(run) }
+}
+
+/// The card of a run with a snapshot that has ended, of which a listing told how: the snapshot alone has the rest.
+///
+/// # Errors
+/// When the snapshot cannot be read.
+pub(super) fn settled(run: &Run, dir: &RunDir) -> Result<Card, ReadError> {
+    let outline = Outline::<Shape>::read(dir)?;
+    let word = |id: &str| match outline.verdict(id) {
+        Some(Verdict::Pass) => NodeState::Passed,
+        Some(Verdict::Fail) => NodeState::Failed,
+        _ => NodeState::Idle,
+    };
+    let nodes = outline.graph.nodes.iter();
+    let nodes = nodes.map(|node| WireNode::of(node, state::of_node(word(&node.id), run.status))).collect();
+    Ok(card(run, &outline.graph.name, nodes))
+}
+
+impl Counts {
+    fn of(nodes: &[WireNode<'_>]) -> Self {
+        let mut counts = Counts { total: nodes.len(), ..Counts::default() };
+        for node in nodes {
+            *match node.state {
+                "passed" => &mut counts.passed,
+                "failed" => &mut counts.failed,
+                "running" => &mut counts.running,
+                _ => &mut counts.pending,
+            } += 1;
+        }
+        counts
+    }
+}
+
+/// The card of a run that cannot be read.
+pub(super) fn unreadable(id: &RunId, error: &str) -> Card {
+    let json = serde_json::json!({
+        "run_id": id.as_str(), "available": false, "state": state::UNKNOWN, "cost_usd": 0.0,
+        "counts": {"total": 0, "passed": 0, "failed": 0, "running": 0, "pending": 0}, "error": error,
+    });
+    Card { json: json.to_string(), brief: CardBrief::unknown() }
+}

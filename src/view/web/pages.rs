@@ -1,0 +1,46 @@
+//! The files of the pages, as they are in the program, and the metas that a page is filled in with.
+
+use super::build::Build;
+use super::http::Answer;
+use crate::text::sanitize;
+
+/// Stands in a page where its metas come.
+const PLACE: &str = "<!-- omg:metas -->";
+/// The page of one run.
+pub(super) const RUN: &str = include_str!("ui/index.html");
+/// The page of all runs.
+pub(super) const DASHBOARD: &str = include_str!("ui/dashboard.html");
+
+/// What the pages load.
+static FILES: include_dir::Dir<'_> = include_dir::include_dir!("$CARGO_MANIFEST_DIR/src/view/web/ui");
+
+/// `page` as a browser gets it.
+pub(super) fn page(page: &str, token: &str, build: &Build) -> Answer {
+    let metas = [
+        ("omg-token", token),
+        ("omg-version", &build.version),
+        ("omg-revision", &build.revision),
+        ("omg-built-at", &build.built_at),
+    ];
+    let line = |(name, value): (&str, &str)| format!("<meta name=\"{name}\" content=\"{}\">", escaped(value));
+    Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &metas.map(line).join("\n"), 1))
+}
+
+fn escaped(text: &str) -> String {
+    let text = sanitize::one_line(text);
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The file `path`, looked up among those that the program has. The pages themselves are not files.
+pub(super) fn asset(path: &str) -> Option<Answer> {
+    let (_, extension) = path.rsplit_once('.')?;
+    let kind = match extension {
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "txt" | "md" => "text/plain; charset=utf-8",
+        _ => return None,
+    };
+    FILES.get_file(path).map(|file| Answer::of(200, kind, file.contents()))
+}
