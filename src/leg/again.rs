@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
-use crate::graph::{Graph, NodeId, NodeIx, Work};
+use crate::graph::{Bounds, Graph, NodeId, NodeIx, Work};
 use crate::record::standing::Standing;
-use crate::record::{Record, RunDir, Usage, Verdict};
+use crate::record::{Record, RunDir, Snapshot, Usage, Verdict};
 use crate::schedule::gate::Decision;
 use crate::schedule::machine::Before;
 use crate::schedule::nodes::Handed;
@@ -62,6 +62,11 @@ pub fn waiting(graph: &Graph, standing: &Standing) -> Vec<NodeId> {
     };
     let undecided = |id: &NodeId| !standing.records.contains_key(id.as_str());
     graph.nodes().iter().map(|node| &node.id).filter(|id| named(id) && undecided(id)).cloned().collect()
+}
+
+/// The bounds of a later leg: those of the leg before it, but for what this one was `given`; the next goes on with both.
+pub fn bounds(snapshot: &Snapshot, given: Bounds) -> Bounds {
+    snapshot.bounds.bounds().overridden_by(given)
 }
 
 impl Inherited {
