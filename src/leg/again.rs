@@ -105,8 +105,10 @@ impl Inherited {
 
     /// Whether anything but the gates `waiting` is left to run.
     pub fn has_work_besides(&self, graph: &Graph, waiting: &[NodeId]) -> bool {
-        let settled =
-            |ix: NodeIx| self.before.passed.contains(&ix.get()) || self.before.rejected.contains(&ix.get());
+        let before = &self.before;
+        let settled = |ix: NodeIx| {
+            [&before.passed, &before.rejected, &before.failed].iter().any(|ended| ended.contains(&ix.get()))
+        };
         let passed = |ix: &NodeIx| self.before.passed.contains(&ix.get());
         graph.positions().any(|ix| {
             let node = graph.node(ix);
@@ -239,7 +241,10 @@ impl Inherited {
                     self.handed[ix.get()] =
                         Some(Handed { artifact: path.map(Into::into), session: session.cloned() });
                 }
-                Verdict::Fail => self.before.rejected.push(ix.get()),
+                Verdict::Fail if matches!(graph.node(ix).work, Work::Gate) => {
+                    self.before.rejected.push(ix.get());
+                }
+                Verdict::Fail => self.before.failed.push(ix.get()),
                 Verdict::Marker => {}
             }
             if graph.node(ix).feedback.is_some() && record.round > 0 {
