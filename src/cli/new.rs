@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     let (draft, file) = match args.template {
         Some(shape) => from_flags(shape, args)?,
         None if io::stdin().is_terminal() => {
-            let mut interview = Interview { answers: &mut io::stdin().lock(), questions: &mut *context.out };
+            let mut interview = Interview { answers: &mut io::stdin().lock(), questions: &mut context.out };
             from_answers(args, &mut interview)?
         }
         None => {
