@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crossbeam_channel::never;
 use jiff::tz::TimeZone;
 
+use super::output::Output;
 use super::{Console, Failure};
 use crate::clock::{SharedClock, SystemClock};
 use crate::process::signals;
@@ -16,7 +17,7 @@ use crate::view::term::style::{ColourChoice, Look};
 /// The process as commands see it.
 pub(super) struct Context {
     /// Standard output.
-    pub(super) out: Box<dyn Write + Send>,
+    pub(super) out: Output,
     /// How it wants to be written to.
     pub(super) out_look: Look,
     /// Whether it is a terminal.
@@ -38,7 +39,7 @@ impl Context {
     pub(super) fn of_process(colour: ColourChoice) -> Self {
         let var = |name: &str| std::env::var_os(name);
         Context {
-            out: Box::new(BufWriter::new(io::stdout())),
+            out: Output::new(BufWriter::new(io::stdout())),
             out_look: Look::of(&io::stdout(), colour),
             out_is_terminal: io::stdout().is_terminal(),
             err: Box::new(io::stderr()),
@@ -58,7 +59,7 @@ impl Context {
     pub(super) fn console(&mut self) -> Console<'_> {
         Console {
             home: self.home.clone(),
-            out: &mut *self.out,
+            out: &mut self.out,
             err: &mut *self.err,
             out_look: self.out_look,
             err_look: self.err_look,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::{Failure, graph_file};
 use crate::graph::estimate::Estimate;
-use crate::graph::{Graph, NodeIx};
+use crate::graph::{Cause, Graph, Node, NodeIx, Work};
 use crate::text::duration;
 use crate::text::money::{Cost, Money};
 use crate::text::sanitize;
@@ -19,8 +19,9 @@ const NAMED_MAX: usize = 5;
 
 /// Says what a graph may take at worst, and what its runs usually took.
 ///
-/// At worst: every attempt and every round of every loop is used up, in one run that nobody resumes. A budget bounds
-/// one invocation, which ends a little after it is reached. Of the time, what a person takes to decide is left out.
+/// At worst: every attempt and every round of every loop is used up, in one run that nobody resumes. What goes beyond that
+/// is told with it: a budget bounds one invocation, which ends after it is reached, and codex keeps none. Of the time, what
+/// a person takes to decide and what is waited for a limit are left out.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The graph file; /dev/stdin and pipes work.
@@ -64,9 +65,16 @@ fn print(title: &str, graph: &Graph, estimate: &Estimate, usual: Option<&Usual>)
     for (gate, behind) in &estimate.gates {
         line("a person", format!("at {}: {} behind it", graph.node(*gate).id, waiting(*behind)));
     }
+    for words in beyond(graph, estimate) {
+        line("beyond it", words);
+    }
     let Some(usual) = usual else { return out };
-    let runs = counted(usual.runs as u64, "run");
-    writeln!(out, "\nusually, by {runs} that have ended, {} of them passed:", usual.passed).ok();
+    let by = match (usual.runs, usual.passed) {
+        (1, 0) => "1 run that has ended and did not pass".to_owned(),
+        (1, _) => "1 run that has passed".to_owned(),
+        (runs, passed) => format!("{runs} runs that have ended, {passed} of them passed"),
+    };
+    writeln!(out, "\nusually, by {by}:").ok();
     let mut line = |what: &str, words: String| {
         writeln!(out, "  {what:<12}{words}").ok();
     };
@@ -114,6 +122,33 @@ fn time(estimate: &Estimate) -> String {
     };
     let path = duration::format(estimate.longest_path);
     format!("{wall} with {slots} at a time; the longest path alone takes {path}{capped}")
+}
+
+/// What is not in the numbers, as far as the graph gives rise to it.
+fn beyond(graph: &Graph, estimate: &Estimate) -> Vec<String> {
+    let mut told = Vec::new();
+    if !estimate.budgeted.is_zero() {
+        let is_retried = |node: &Node| {
+            let has_budget = matches!(&node.work, Work::Model(model) if model.budget.is_some());
+            has_budget && node.retry.max > 0 && node.retry.on.contains(&Cause::BudgetExceeded)
+        };
+        let again = if graph.nodes().iter().any(is_retried) {
+            ", and again with each retry on budget_exceeded"
+        } else {
+            ""
+        };
+        told.push(format!("a prompt overshoots its budget by what it spends before it is stopped{again}"));
+        told.push("codex keeps no budgets: with --runtime codex the dollars are unbounded".to_owned());
+    }
+    if estimate.prompts + estimate.commands > 0 {
+        told.push("a node that is ended at its timeout is given a few seconds to end".to_owned());
+    }
+    if estimate.prompts > 0 {
+        told.push(
+            "with --wait-for-quota a prompt that a limit held back has all its attempts again".to_owned(),
+        );
+    }
+    told
 }
 
 fn worktrees(estimate: &Estimate) -> String {

@@ -1,5 +1,6 @@
 //! `omg graph`: a picture of a graph, or of a run's graph and what became of each node.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::context::Context;

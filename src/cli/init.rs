@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Failure;
 use super::context::Context;
+use crate::process::signals;
 use crate::starter::payload;
 use crate::starter::unpack::{Fate, Placed, unpack};
 use crate::text::sanitize;
@@ -23,6 +24,8 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
+    signals::outlive_file_limit()
+        .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let dir = args.dir.strip_prefix(".").unwrap_or(&args.dir);
     let placed = unpack(&payload::files(), dir).map_err(|error| {
         Failure::new(error.to_string())
@@ -55,13 +58,17 @@ fn report(placed: &[Placed], dir: &Path) -> String {
             plural(differ, "DIFFERS", "DIFFER")
         ));
     }
-    let graph = |name: &str| shell_path(&graphs.join(name));
+    // What cannot be shown as it is cannot be pasted.
+    let is_plain = graphs.to_str().is_some_and(|path| path == sanitize::path(&graphs));
+    let (there, below) =
+        if is_plain { ("", graphs.as_path()) } else { (", in that directory", Path::new("")) };
+    let graph = |name: &str| shell_path(&below.join(name));
     lines.push(format!(
-        "next: omg run {}   # shell commands only: no model, no login",
+        "next{there}: omg run {}   # shell commands only: no model, no login",
         graph("quickstart.yaml")
     ));
     lines.push(format!(
-        "then: mkdir -p /tmp/omg-smoke && omg run {} --input dir=/tmp/omg-smoke   # two short prompts",
+        "then{there}: mkdir -p /tmp/omg-smoke && omg run {} --input dir=/tmp/omg-smoke   # two short prompts",
         graph("haiku-smoke.yaml")
     ));
     lines.join("\n") + "\n"

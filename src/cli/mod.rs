@@ -21,6 +21,7 @@ mod lint;
 mod misuse;
 mod new;
 mod order;
+mod output;
 mod prune;
 mod reference;
 mod rehearse;
@@ -115,6 +116,13 @@ enum Command {
     Completions(completions::Args),
 }
 
+impl Command {
+    /// Whether what it prints only shows a run, which is done whoever looks.
+    fn is_display(&self) -> bool {
+        matches!(self, Command::Run(_) | Command::Rehearse(_) | Command::Resume(_))
+    }
+}
+
 /// `claude` and `codex`; the rehearsal has a command of its own.
 fn runtimes() -> impl TypedValueParser<Value = RuntimeKind> {
     PossibleValuesParser::new(["claude", "codex"])
@@ -132,7 +140,12 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return misuse::answer(&error, &words),
     };
     let mut context = Context::of_process(omg.color);
-    match dispatch(omg, &mut context) {
+    let is_display = omg.command.is_display();
+    let done = dispatch(omg, &mut context);
+    // What a command was asked to print is its result.
+    let settled =
+        done.and_then(|code| if is_display { Ok(code) } else { context.out.settle().map(|()| code) });
+    match settled {
         Ok(code) => code,
         Err(failure) => {
             // A terminal that is gone does not change how the command ended.

@@ -9,10 +9,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::context::Context;
 use super::interview::Interview;
 use super::{Failure, graph_file};
+use crate::graph::bounds;
 use crate::load::Source;
 use crate::starter::draft::{Draft, FACTS_DEFAULT, Shape};
+use crate::text::money::PRICE_USD_MAX;
 use crate::text::sanitize;
 use crate::text::shell_word::shell_path;
+use crate::trial::find::ENDINGS;
 
 /// What one prompt may cost when nobody says otherwise.
 const BUDGET_USD_DEFAULT: f64 = 2.0;
@@ -61,9 +64,9 @@ fn line(text: &str) -> Result<String, String> {
 
 fn dollars(text: &str) -> Result<f64, String> {
     let amount = text.trim_start_matches('$').parse().ok();
-    amount
-        .filter(|it: &f64| it.is_finite() && *it > 0.0)
-        .ok_or_else(|| "it takes dollars above nothing, such as 2 or 0.50".to_owned())
+    amount.filter(|usd: &f64| bounds::spend(*usd).is_ok()).ok_or_else(|| {
+        format!("it takes dollars above nothing, such as 2 or 0.50, and at most {PRICE_USD_MAX}")
+    })
 }
 
 /// Runs the command.
@@ -74,7 +77,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     let (draft, file) = match args.template {
         Some(shape) => from_flags(shape, args)?,
         None if io::stdin().is_terminal() => {
-            let mut interview = Interview { answers: &mut io::stdin().lock(), questions: &mut *context.out };
+            let mut interview = Interview { answers: &mut io::stdin().lock(), questions: &mut context.out };
             from_answers(args, &mut interview)?
         }
         None => {
@@ -93,6 +96,10 @@ fn is_free(file: &Path) -> Result<(), Failure> {
     let told = sanitize::path(file);
     if told.chars().ne(file.display().to_string().chars()) {
         return Err(Failure::new(format!("{told}: the name of a graph's file must be plain text")));
+    }
+    if ENDINGS.iter().any(|ending| told.ends_with(ending)) {
+        return Err(Failure::new(format!("{told}: a file that is named so holds tests of a graph"))
+            .hinted("name the graph's own file, such as graph.yaml"));
     }
     match std::fs::symlink_metadata(file) {
         Ok(_) => Err(taken(file)),
@@ -240,7 +247,8 @@ fn default_file(name: &str) -> Result<PathBuf, Failure> {
         return Err(Failure::new(format!("new: the name {name:?} does not name a file"))
             .hinted("say where to write it"));
     }
-    Ok(PathBuf::from(format!("{name}.yaml")))
+    let stem = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name);
+    Ok(PathBuf::from(format!("{stem}.yaml")))
 }
 
 /// Loads what is about to be written; what there is to say of it is said. The number of its nodes.

@@ -4,6 +4,7 @@
 //! work that cannot be kept there stays whole. Removes nothing by itself; `record::prune` does.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

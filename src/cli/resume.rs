@@ -12,7 +12,7 @@ use super::services::Services;
 use super::{Failure, detach, left_lanes, order, services};
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
-use crate::leg::again::{Inherited, Purpose, waiting};
+use crate::leg::again::{self, Inherited, Purpose, waiting};
 use crate::leg::{Order, preflight};
 use crate::load::Source;
 use crate::node::runtime::RuntimeKind;
@@ -304,7 +304,7 @@ fn resume(
         detached: args.background.is_copy(),
         web: !args.no_web,
     };
-    let bounds = snapshot.bounds.bounds().overridden_by(args.bounds.read()?);
+    let bounds = again::bounds(&snapshot, args.bounds.read()?);
     let order = Order {
         encoded: snapshot.graph,
         source_path: snapshot.graph_source_path,

@@ -49,7 +49,8 @@ pub(super) fn run(args: Args, runtime: RuntimeKind, context: &mut Context) -> Re
     let ready = order::load(common, context)?;
     let graph = &ready.loaded.graph;
     if args.dry_run {
-        return dry_run::run(common, ready, runtime, context);
+        let code = dry_run::run(common, ready, runtime, context)?;
+        return context.out.settle().map(|()| code);
     }
     let values = order::input_values(common, graph)?;
     order::refuse(common, preflight::refusals(graph, &values, &Context::base()))?;

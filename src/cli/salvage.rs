@@ -1,5 +1,6 @@
 //! `omg salvage RUN`: what was kept of a run's worktrees, and how to get it back.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

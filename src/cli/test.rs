@@ -199,7 +199,7 @@ fn print_trace(outcome: &Outcome, context: &mut Context) {
 
 fn print_json(suites: &[Suite], outcomes: &[Outcome], unread: &[(PathBuf, Unread)], context: &mut Context) {
     let report = Report::of(suites, outcomes, unread);
-    // The shape holds nothing that JSON cannot; a reader that is gone is nobody's loss.
+    // The shape holds nothing that JSON cannot.
     serde_json::to_writer_pretty(&mut context.out, &report).ok();
     writeln!(context.out).ok();
     context.out.flush().ok();

@@ -2,7 +2,7 @@
 //!
 //! Straight through, without a resume: every attempt of every round of every loop is used up, and each node passes all
 //! the same. Loops never overlap, so that a node runs in at most one; the bounds of a run are applied last. Pure
-//! arithmetic, linear in nodes and edges but for the gates, each of which is followed to its last descendant.
+//! arithmetic, linear in nodes and edges, once for every 64 gates.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -49,12 +49,14 @@ impl Estimate {
             bounds: graph.bounds,
             ..Estimate::default()
         };
+        let order = order(graph);
+        estimate.gates = gates(graph, &order);
         let rounds = rounds(graph);
         for ix in graph.positions() {
             estimate.count(graph, ix, u64::from(rounds[ix.get()]));
         }
         let times = Times::of(graph, &estimate.lanes);
-        estimate.longest_path = times.longest_path(graph);
+        estimate.longest_path = times.longest_path(graph, &order);
         for ix in graph.positions() {
             let once = times.of[ix.get()];
             estimate.longest_node = estimate.longest_node.max(once + times.setup[ix.get()]);
@@ -92,7 +94,7 @@ impl Estimate {
         let node = graph.node(ix);
         let runs = u64::from(attempts(node)) * rounds;
         match &node.work {
-            Work::Gate => return self.gates.push((ix, behind(graph, ix))),
+            Work::Gate => return,
             Work::Command(_) => self.commands += runs,
             Work::Model(model) => {
                 self.prompts += runs;
@@ -129,21 +131,38 @@ fn lanes(graph: &Graph) -> BTreeMap<String, bool> {
     names.into_iter().map(|name| (name.to_owned(), graph.setup_of(name).is_some())).collect()
 }
 
-/// How many nodes descend from `gate`.
-fn behind(graph: &Graph, gate: NodeIx) -> usize {
-    let mut seen = BTreeSet::new();
-    let mut next = vec![gate];
-    while let Some(at) = next.pop() {
-        next.extend(graph.dependents(at).iter().filter(|dependent| seen.insert(**dependent)));
+/// The gates in file order, and how many nodes descend from each. As many gates as a word has bits go along the edges
+/// together, parents before children.
+fn gates(graph: &Graph, order: &[NodeIx]) -> Vec<(NodeIx, usize)> {
+    let is_gate = |ix: &NodeIx| matches!(graph.node(*ix).work, Work::Gate);
+    let gates: Vec<NodeIx> = graph.positions().filter(is_gate).collect();
+    let mut counted = Vec::with_capacity(gates.len());
+    for some in gates.chunks(u64::BITS as usize) {
+        // By node, the gates above it; and those that it is itself.
+        let (mut above, mut own) = (vec![0_u64; order.len()], vec![0_u64; order.len()]);
+        let mut behind = vec![0; some.len()];
+        for (bit, gate) in some.iter().enumerate() {
+            own[gate.get()] = 1 << bit;
+        }
+        for ix in order {
+            let parents = graph.node(*ix).parents.iter();
+            let mut found = parents.fold(0, |all, parent| all | above[parent.get()] | own[parent.get()]);
+            above[ix.get()] = found;
+            while found != 0 {
+                behind[found.trailing_zeros() as usize] += 1;
+                found &= found - 1;
+            }
+        }
+        counted.extend(some.iter().copied().zip(behind));
     }
-    seen.len()
+    counted
 }
 
 /// How long each node may take.
 struct Times {
     /// One round of it: every attempt and its check.
     of: Vec<Duration>,
-    /// Preparing its worktree, where it may be the first there; once in a run.
+    /// Preparing its worktree, or waiting for others to, where it may be among the first there; once in a run.
     setup: Vec<Duration>,
 }
 
@@ -156,24 +175,36 @@ impl Times {
                 timeout(node).saturating_add(check).saturating_mul(attempts(node))
             }
         };
-        let setup = |node: &Node| {
-            let lane = node.worktree.as_deref().filter(|name| node.has_lane() && lanes[*name]);
-            let is_shared = |parent: &NodeIx| graph.node(*parent).worktree.as_deref() == lane;
-            // Behind another node of its worktree it finds it prepared.
-            let is_first = lane.is_some() && !node.parents.iter().any(is_shared);
-            if is_first { timeout(node) } else { Duration::ZERO }
+        let lane = |node: &Node| node.worktree.clone().filter(|name| node.has_lane() && lanes[name]);
+        // Behind another node of its worktree it finds it prepared.
+        let is_first = |node: &Node| {
+            let is_shared = |parent: &NodeIx| {
+                let parent = graph.node(*parent);
+                parent.has_lane() && parent.worktree == node.worktree
+            };
+            !node.parents.iter().any(is_shared)
+        };
+        let first = graph.nodes().iter().filter(|node| is_first(node));
+        let mut longest: BTreeMap<String, Duration> = BTreeMap::new();
+        for (name, node) in first.filter_map(|node| Some((lane(node)?, node))) {
+            let longest = longest.entry(name).or_default();
+            *longest = timeout(node).max(*longest);
+        }
+        // One of them runs it, and the others wait for that one.
+        let setup = |node: &Node| match lane(node).filter(|_| is_first(node)) {
+            Some(name) => longest[&name],
+            None => Duration::ZERO,
         };
         let nodes = graph.nodes().iter();
         Times { of: nodes.clone().map(one).collect(), setup: nodes.map(setup).collect() }
     }
 
     /// When the last node ends, each having started when its last parent ended.
-    fn longest_path(&self, graph: &Graph) -> Duration {
-        let order = order(graph);
-        let loops = rounds_after(self, graph, &order);
+    fn longest_path(&self, graph: &Graph, order: &[NodeIx]) -> Duration {
+        let loops = rounds_after(self, graph, order);
         let mut ends = vec![Duration::ZERO; order.len()];
         let mut sessions: HashMap<NodeIx, Duration> = HashMap::new();
-        for &ix in &order {
+        for &ix in order {
             let node = graph.node(ix);
             let ready = node.parents.iter().map(|parent| ends[parent.get()]).max().unwrap_or(Duration::ZERO);
             let own = self.of[ix.get()].saturating_add(self.setup[ix.get()]);

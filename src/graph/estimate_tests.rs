@@ -54,6 +54,34 @@ fn a_worktree_is_prepared_once() {
 }
 
 #[test]
+fn a_node_waits_for_the_set_up_that_another_of_its_worktree_runs() {
+    let mut raw = prompts(&[("a", &[]), ("b", &[]), ("x", &["b"])]);
+    for (node, timeout) in raw.nodes.iter_mut().zip(["10s", "1s", "20s"]) {
+        node.timeout = Some(timeout.to_owned());
+    }
+    for at in [0, 1] {
+        raw.nodes[at].worktree = Some("w".to_owned());
+    }
+    raw.nodes[0].setup = Some("make".to_owned());
+    // b waits for a's set-up, runs, and then x does.
+    assert_eq!(estimate(raw).longest_path, Duration::from_secs(10 + 1 + 20));
+}
+
+#[test]
+fn more_gates_than_a_word_has_bits_are_counted() {
+    let ids: Vec<String> = (0..200).map(|at| format!("g{at}")).collect();
+    let mut raw = RawGraph::default();
+    for (at, id) in ids.iter().enumerate() {
+        let parents = at.checked_sub(1).map(|before| ids[before].clone());
+        let kind = Some("gate".to_owned());
+        let depends_on = parents.into_iter().collect();
+        raw.nodes.push(RawNode { id: id.clone(), kind, depends_on, ..RawNode::default() });
+    }
+    let behind: Vec<usize> = estimate(raw).gates.iter().map(|(_, behind)| *behind).collect();
+    assert_eq!(behind, (0..200).rev().collect::<Vec<_>>());
+}
+
+#[test]
 fn nodes_that_go_on_with_one_session_wait_for_each_other() {
     let mut raw = prompts(&[("a", &[]), ("b", &["a"]), ("c", &["a"])]);
     for node in &mut raw.nodes {

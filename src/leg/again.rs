@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
-use crate::graph::{Graph, NodeId, NodeIx, Work};
+use crate::graph::{Bounds, Graph, NodeId, NodeIx, Work};
 use crate::record::standing::Standing;
-use crate::record::{Record, RunDir, Usage, Verdict};
+use crate::record::{Record, RunDir, Snapshot, Usage, Verdict};
 use crate::schedule::gate::Decision;
 use crate::schedule::machine::Before;
 use crate::schedule::nodes::Handed;
@@ -64,6 +64,11 @@ pub fn waiting(graph: &Graph, standing: &Standing) -> Vec<NodeId> {
     graph.nodes().iter().map(|node| &node.id).filter(|id| named(id) && undecided(id)).cloned().collect()
 }
 
+/// The bounds of a later leg: those of the leg before it, but for what this one was `given`; the next goes on with both.
+pub fn bounds(snapshot: &Snapshot, given: Bounds) -> Bounds {
+    snapshot.bounds.bounds().overridden_by(given)
+}
+
 impl Inherited {
     /// The first leg of a run of `graph`.
     pub fn first(graph: &Graph) -> Self {
@@ -100,8 +105,10 @@ impl Inherited {
 
     /// Whether anything but the gates `waiting` is left to run.
     pub fn has_work_besides(&self, graph: &Graph, waiting: &[NodeId]) -> bool {
-        let settled =
-            |ix: NodeIx| self.before.passed.contains(&ix.get()) || self.before.rejected.contains(&ix.get());
+        let before = &self.before;
+        let settled = |ix: NodeIx| {
+            [&before.passed, &before.rejected, &before.failed].iter().any(|ended| ended.contains(&ix.get()))
+        };
         let passed = |ix: &NodeIx| self.before.passed.contains(&ix.get());
         graph.positions().any(|ix| {
             let node = graph.node(ix);
@@ -234,7 +241,10 @@ impl Inherited {
                     self.handed[ix.get()] =
                         Some(Handed { artifact: path.map(Into::into), session: session.cloned() });
                 }
-                Verdict::Fail => self.before.rejected.push(ix.get()),
+                Verdict::Fail if matches!(graph.node(ix).work, Work::Gate) => {
+                    self.before.rejected.push(ix.get());
+                }
+                Verdict::Fail => self.before.failed.push(ix.get()),
                 Verdict::Marker => {}
             }
             if graph.node(ix).feedback.is_some() && record.round > 0 {

@@ -77,11 +77,19 @@ pub fn listen() -> io::Result<Receiver<Stop>> {
     // Where nobody tells, HUP is taken as not ignored.
     let hangup = (!is_ignored(SIGHUP).unwrap_or(false)).then_some(SIGHUP);
     let signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup).chain(OTHERS))?;
-    // Caught and not ignored, because what is ignored stays so in the children.
-    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+    outlive_file_limit()?;
     let (sender, receiver) = bounded(QUEUE);
     thread::Builder::new().name("signals".to_owned()).spawn(move || pass_on(signals, &sender))?;
     Ok(receiver)
+}
+
+/// Has a write beyond the limit on the size of files fail, where the system would end the program.
+///
+/// # Errors
+/// When the handler cannot be set up.
+pub fn outlive_file_limit() -> io::Result<()> {
+    // Caught and not ignored, because what is ignored stays so in the children.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
 fn pass_on(mut signals: Signals, to: &Sender<Stop>) {

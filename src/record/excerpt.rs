@@ -28,6 +28,17 @@ pub fn cut_marker(dropped: u64) -> String {
     format!("\n[... {dropped} bytes dropped here ...]\n")
 }
 
+/// Whether `kept` is what [`excerpt`] left of a text longer than [`KEPT_BYTES_MAX`]: nearly that long, with the
+/// announcement in its middle.
+pub fn is_cut(kept: &str) -> bool {
+    if kept.len() + CUT_BYTES <= KEPT_BYTES_MAX {
+        return false;
+    }
+    let middle = kept.len() / 2;
+    let around = kept.floor_char_boundary(middle - CUT_BYTES)..kept.ceil_char_boundary(middle + CUT_BYTES);
+    kept[around].contains(" bytes dropped here ...]\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,11 +59,18 @@ mod tests {
     fn what_fits_is_kept_whole() {
         let text = "x".repeat(KEPT_BYTES_MAX);
         assert_eq!(excerpt(&text, KEPT_BYTES_MAX), text);
+        assert!(!is_cut(&text) && !is_cut(&excerpt(&"x".repeat(200), 100)));
     }
 
     #[test]
     fn a_cut_is_exact_and_between_characters() {
         check(&"x".repeat(KEPT_BYTES_MAX + 1), KEPT_BYTES_MAX);
+        for text in ["x", "🦀"] {
+            for more in [1, 100, 9_000_000] {
+                let whole = text.repeat(KEPT_BYTES_MAX / text.len() + more);
+                assert!(is_cut(&excerpt(&whole, KEPT_BYTES_MAX)), "{text} and {more} more");
+            }
+        }
         for width in 100..110 {
             check(&"héllo→🦀".repeat(50), width);
         }

@@ -66,6 +66,8 @@ pub struct Before {
     pub passed: Vec<UnitIx>,
     /// Gates that were rejected; they and their descendants do not run.
     pub rejected: Vec<UnitIx>,
+    /// Units that failed and are not tried again; nor do their descendants run.
+    pub failed: Vec<UnitIx>,
     /// Rounds that arcs have fired, by declarer.
     pub rounds: HashMap<UnitIx, u32>,
     /// What was spent.
@@ -306,6 +308,9 @@ impl Machine {
         }
         for &unit in &before.rejected {
             states[unit] = State::Settled(Ending::Rejected);
+        }
+        for &unit in &before.failed {
+            states[unit] = State::Settled(Ending::Failed { judged: false });
         }
         let declares: HashMap<UnitIx, usize> =
             plan.arcs.iter().enumerate().map(|(arc, spec)| (spec.declarer, arc)).collect();

@@ -155,6 +155,16 @@ fn a_rejected_gate_skips_its_subtree_and_never_halts() {
 }
 
 #[test]
+fn what_failed_in_an_earlier_leg_is_no_rejection() {
+    let before = Before { rejected: vec![0], failed: vec![1], ..Before::default() };
+    let mut machine = Machine::new(plan(&[&[], &[], &[0], &[1], &[2, 3]], OnFail::Continue), &before);
+    assert_eq!(start_all(&mut machine), Vec::<UnitIx>::new());
+    let closing = machine.close();
+    assert_eq!(closing.outcome, Outcome::Failed { halted: None, failed: vec![0, 1] });
+    assert_eq!(closing.skipped, [(2, Blame::Rejected(0)), (3, Blame::Ancestor(1)), (4, Blame::Rejected(0))]);
+}
+
+#[test]
 fn a_limit_drains_and_can_be_lifted() {
     let mut machine = fresh(plan(&[&[], &[], &[0], &[1]], OnFail::Halt));
     assert_eq!(start_all(&mut machine), [0, 1]);
@@ -554,6 +564,29 @@ proptest! {
                 Blame::Rejected(gate) => prop_assert_eq!(seen.last.get(&gate), Some(&Ending::Rejected)),
                 Blame::Unrecorded => prop_assert!(seen.lost && seen.cancels.is_empty()),
                 other => prop_assert_eq!(seen.cancels.first(), Some(&other)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_later_leg_names_the_same_causes(script in scripts()) {
+        let (_, seen) = play(&script);
+        let that = |is: &dyn Fn(Ending) -> bool| {
+            let mut units: Vec<UnitIx> = seen.last.iter().filter(|(_, end)| is(**end)).map(|(unit, _)| *unit).collect();
+            units.sort_unstable();
+            units
+        };
+        let before = Before {
+            passed: that(&|end| end == Ending::Passed),
+            rejected: that(&|end| end == Ending::Rejected),
+            failed: that(&has_failed),
+            ..Before::default()
+        };
+        for (unit, blame) in Machine::new(script.plan.clone(), &before).close().skipped {
+            match blame {
+                Blame::Ancestor(failed) => prop_assert!(before.failed.contains(&failed)),
+                Blame::Rejected(gate) => prop_assert!(before.rejected.contains(&gate)),
+                other => prop_assert!(false, "{unit} is owed to {other:?}"),
             }
         }
     }

@@ -92,6 +92,9 @@ impl Unpacking {
         let at = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
         match (open(at, FOLDER_FLAGS, Mode::empty()), dir.parent(), dir.file_name()) {
             (Ok(handle), ..) => Ok(Rc::new(Folder { handle: File::from(handle), path: dir.to_path_buf() })),
+            (Err(Errno::NOENT), ..) if at.is_symlink() => {
+                Err(failed(dir, "it is a link that leads nowhere; make the directory that it names"))
+            }
             (Err(Errno::NOENT), Some(parent), Some(name)) => {
                 let parent = self.named(parent)?;
                 self.folder(&parent, name)
@@ -279,5 +282,8 @@ mod tests {
         // The directory that was named may well be one.
         symlink(elsewhere.path(), dir.path().join("mine")).unwrap();
         assert_eq!(fates(&dir.path().join("mine")), [Fate::Written; 3]);
+        symlink("nowhere", dir.path().join("lost")).unwrap();
+        let error = unpack(&FILES, &dir.path().join("lost")).unwrap_err().to_string();
+        assert!(error.contains("leads nowhere"), "{error}");
     }
 }

@@ -27,8 +27,8 @@ impl<T> At<T> {
 pub(crate) struct Expected {
     /// Where what it does not name is told.
     pub(crate) span: Span,
-    /// The exit code of each leg, or of the last one alone.
-    pub(crate) exits: Option<At<Vec<u8>>>,
+    /// The exit codes.
+    pub(crate) exits: Option<At<Exits>>,
     /// What the last leg pauses for.
     pub(crate) paused_by: Option<At<Vec<PausedBy>>>,
     /// The nodes in the order in which they begin, every attempt counted; nodes that it does not name count for nothing.
@@ -55,6 +55,25 @@ impl Expected {
             spend: None,
             nodes: BTreeMap::new(),
             others: Others::Pass,
+        }
+    }
+}
+
+/// The exit codes that a run is expected to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Exits {
+    /// That of the last leg.
+    Last(u8),
+    /// That of each leg; there are no more and no fewer.
+    Each(Vec<u8>),
+}
+
+impl Exits {
+    /// That of the last leg.
+    pub(crate) fn last(&self) -> Option<u8> {
+        match self {
+            Exits::Last(code) => Some(*code),
+            Exits::Each(codes) => codes.last().copied(),
         }
     }
 }

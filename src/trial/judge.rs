@@ -10,10 +10,11 @@ use crate::load::problem::Problem;
 use crate::load::yaml::Span;
 use crate::record::attempts::{self, Said};
 use crate::record::event::Skipped;
+use crate::record::excerpt::{KEPT_BYTES_MAX, is_cut};
 use crate::record::{Event, EventKind, Verdict};
 use crate::schedule::machine::Cap;
 use crate::text::money::Cost;
-use crate::trial::expect::{At, End, Expected, OfNode, Others, PausedBy, Prompt, Words};
+use crate::trial::expect::{At, End, Exits, Expected, OfNode, Others, PausedBy, Prompt, Words};
 use crate::trial::play::Played;
 use crate::trial::suite::{Case, Suite};
 
@@ -79,9 +80,12 @@ impl Judge<'_> {
         }
         if let Some(At { span, value }) = &self.case.expected.exits {
             let codes = self.exits();
-            let actual = if value.len() > 1 { &codes[..] } else { &codes[codes.len().saturating_sub(1)..] };
-            if value != actual {
-                self.miss(*span, format!("expected exit {}, and it is {}", list(value), list(actual)));
+            let (wanted, actual) = match value {
+                Exits::Last(code) => (std::slice::from_ref(code), &codes[codes.len().saturating_sub(1)..]),
+                Exits::Each(each) => (&each[..], &codes[..]),
+            };
+            if wanted != actual {
+                self.miss(*span, format!("expected exit {}, and it is {}", list(wanted), list(actual)));
             }
         }
         self.pause();
@@ -232,8 +236,22 @@ impl Judge<'_> {
     }
 
     fn words(&mut self, node: &Node, wanted: &[At<Words>], prompt: &str, which: &str) {
-        for At { span, value } in wanted.iter().filter(|wanted| !wanted.value.admit(prompt)) {
-            let message = format!("expected prompt{which} {value}, and it is {:?}", shortened(prompt));
+        let is_cut = is_cut(prompt);
+        for At { span, value } in wanted {
+            let is_found = value.admit(prompt);
+            // Of a prompt that is not all there, only what is found is certain.
+            let is_told = is_found && (!is_cut || matches!(value, Words::Contains(_)));
+            if is_told {
+                continue;
+            }
+            let message = if is_cut {
+                let kept = KEPT_BYTES_MAX / 1024;
+                format!(
+                    "expected prompt{which} {value}, which cannot be told: the prompt is longer than the {kept} KiB that are kept of it"
+                )
+            } else {
+                format!("expected prompt{which} {value}, and it is {:?}", shortened(prompt))
+            };
             self.miss_of(&node.id, *span, message);
         }
     }
@@ -319,7 +337,7 @@ fn admits(expected: &Expected, actual: &End) -> bool {
 /// Whether the run is expected to end paused.
 fn pauses(expected: &Expected) -> bool {
     match &expected.exits {
-        Some(exits) => exits.value.last() == Some(&2),
+        Some(exits) => exits.value.last() == Some(2),
         None => implied_exit(expected) == Some(2),
     }
 }

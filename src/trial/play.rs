@@ -10,7 +10,7 @@ use crossbeam_channel::never;
 
 use crate::clock::SharedClock;
 use crate::graph::{Graph, NodeId};
-use crate::leg::again::{Inherited, Purpose, waiting};
+use crate::leg::again::{self, Inherited, Purpose, waiting};
 use crate::leg::drive::{Ending, Finished};
 use crate::leg::open::{Claimed, DEFAULT_MODE};
 use crate::leg::{Leg, LegError, Order};
@@ -116,7 +116,7 @@ impl Stage<'_> {
             return Ok(Err(format!("nothing failed and nothing is left to run{}", waits_at(&gates))));
         }
         let claimed = Claimed::again(run.clone(), dir.clone())?;
-        let bounds = self.case.bounds.overridden_by(step.bounds);
+        let bounds = again::bounds(&standing.snapshot, step.bounds);
         self.leg(claimed, inherited, bounds).map(Ok)
     }
 

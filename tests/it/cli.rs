@@ -332,8 +332,27 @@ fn output_that_cannot_be_written_is_told() {
     let env = TestEnv::new();
     env.run_graph(TWO, &[]).exits(0);
     let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
-    for words in [&["runs", "list"][..], &["show", "latest"], &["show", "latest", "a"], &["watch", "latest"]]
-    {
+    env.write("g.yaml", TWO);
+    env.write("g.omgtest.yaml", "graph: g.yaml\ntests: [{name: it passes}]\n");
+    for words in [
+        &["runs", "list"][..],
+        &["show", "latest"],
+        &["show", "latest", "a"],
+        &["watch", "latest"],
+        &["lint", "g.yaml"],
+        &["lint", "--json", "g.yaml"],
+        &["lint", "--format", "sarif", "g.yaml"],
+        &["lint", "--list"],
+        &["lint", "--explain", "OMG020"],
+        &["test"],
+        &["test", "--json"],
+        &["graph", "g.yaml"],
+        &["estimate", "g.yaml"],
+        &["schema"],
+        &["completions", "bash"],
+        &["version"],
+        &["run", "--dry-run", "g.yaml"],
+    ] {
         let mut command = env.command(words);
         let done = command.stdout(full()).stderr(Stdio::piped()).output().unwrap();
         assert_eq!(done.status.code(), Some(1), "{words:?}");

@@ -44,6 +44,10 @@ fn the_worst_case_is_told_for_a_person_and_as_json() {
       checks      6 commands run as evidence
       worktrees   1: out
       a person    at sign: 1 node waits behind it
+      beyond it   a prompt overshoots its budget by what it spends before it is stopped
+      beyond it   codex keeps no budgets: with --runtime codex the dollars are unbounded
+      beyond it   a node that is ended at its timeout is given a few seconds to end
+      beyond it   with --wait-for-quota a prompt that a limit held back has all its attempts again
     ");
     assert_eq!(ran.stderr, "");
     let json = json(&env);
@@ -103,6 +107,26 @@ fn what_was_usual_comes_from_runs_that_ended() {
         (&2.into(), &1.into(), &false.into())
     );
     assert_eq!(usual["usd"]["median"], 0.02);
+}
+
+#[test]
+fn what_goes_beyond_the_estimate_is_told_where_the_graph_gives_rise_to_it() {
+    let told = |graph: &str| {
+        let env = TestEnv::new();
+        env.write("g.yaml", graph);
+        let text = env.omg(&["estimate", "g.yaml"]).exits(0).stdout;
+        text.lines().filter(|line| line.contains("beyond it")).count()
+    };
+    assert_eq!(told("nodes: [{id: a, type: gate}]"), 0);
+    assert_eq!(told("nodes: [{id: a, type: command, command: make}]"), 1);
+    assert_eq!(told("nodes: [{id: a, prompt: hi}]"), 2);
+    let env = TestEnv::new();
+    env.write(
+        "g.yaml",
+        "nodes: [{id: a, prompt: hi, budget_usd: 1, retry: {max: 2, on: [budget_exceeded]}}]",
+    );
+    let text = env.omg(&["estimate", "g.yaml"]).exits(0).stdout;
+    assert!(text.contains("stopped, and again with each retry on budget_exceeded\n"), "{text}");
 }
 
 #[test]

@@ -54,6 +54,21 @@ fn gates_are_decided_together_and_differently() {
 }
 
 #[test]
+fn a_rejection_is_not_blamed_for_what_another_failure_kept_from_running() {
+    let env = TestEnv::new();
+    let graph = "nodes: [{id: f, prompt: '@exit 1'}, {id: below, prompt: '@say B', depends_on: [f]}, {id: g, type: gate}, \
+                 {id: c, prompt: '@say C', depends_on: [g]}]";
+    env.run_graph(graph, &["--continue-on-fail"]).exits(2);
+    resume(&env, &["--reject", "g"]).exits(1);
+    let skipped = serde_json::json!([
+        {"node": "below", "because": "f", "why": "ancestor_failed"},
+        {"node": "c", "because": "g", "why": "rejected"},
+    ]);
+    assert_eq!(env.state()["skipped"], skipped);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
 fn a_resume_never_approves_silently() {
     let env = TestEnv::new();
     env.run_graph(TWO_GATES, &[]).exits(2);

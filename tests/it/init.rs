@@ -113,6 +113,29 @@ fn a_refusal_leaves_nothing_behind_and_no_link_is_followed() {
 }
 
 #[test]
+fn a_name_that_cannot_be_shown_is_in_no_command() {
+    let env = TestEnv::new();
+    let ran = env.omg(&["init", "x\u{1b}[31m"]).exits(0);
+    assert!(!ran.stdout.contains('\u{1b}'), "{:?}", ran.stdout);
+    assert!(ran.stdout.contains("next, in that directory: omg run quickstart.yaml "), "{}", ran.stdout);
+    assert!(env.path("x\u{1b}[31m/graphs/quickstart.yaml").exists());
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_leaves_nothing_behind() {
+    let env = TestEnv::new();
+    let limited = format!("ulimit -f 1; exec {OMG} init place");
+    let done = std::process::Command::new("/bin/sh")
+        .args(["-c", &limited])
+        .current_dir(env.path("."))
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert!(String::from_utf8(done.stderr).unwrap().contains("what was there is unchanged"));
+    assert!(!env.path("place").exists());
+}
+
+#[test]
 fn every_graph_loads_here_and_unpacked_and_nothing_speaks_against_it() {
     let env = TestEnv::new();
     env.omg(&["init"]).exits(0);

@@ -175,6 +175,9 @@ fn a_directory_is_its_graphs() {
       hint: a graph is a *.yaml or *.yml file with nodes: at its top level
     "#);
     assert_eq!(env.omg(&["lint", "graphs/sub"]).exits(0).stdout, "graphs/sub/c.yaml: valid\n");
+    let env = TestEnv::new();
+    env.write("here.yaml", "nodes: [{id: a, type: gate}]");
+    assert_eq!(env.omg(&["lint", "."]).exits(0).stdout, "here.yaml: valid\n");
 }
 
 #[test]

@@ -102,6 +102,16 @@ fn the_file_is_named_after_the_graph_and_the_graph_after_the_file() {
 }
 
 #[test]
+fn a_name_that_ends_like_a_file_or_begins_like_a_flag_makes_a_command_that_works() {
+    let env = TestEnv::new();
+    let ran = env.omg(&["new", "-t", "prompt", "--name", "int.yaml"]).exits(0);
+    assert!(ran.stdout.contains("omg run int.yaml --input"), "{}", ran.stdout);
+    let ran = env.omg(&["new", "-t", "prompt", "--", "-x.yaml"]).exits(0);
+    assert!(ran.stdout.contains("then: omg run ./-x.yaml --input"), "{}", ran.stdout);
+    is_fit(&env, "./-x.yaml");
+}
+
+#[test]
 fn nothing_is_written_over_and_misuse_is_one_line() {
     let env = TestEnv::new();
     env.write("mine.yaml", "mine");
@@ -123,6 +133,8 @@ fn nothing_is_written_over_and_misuse_is_one_line() {
         ),
         (&["-t", "loop", "g.yaml"], "omg: --template cannot be \"loop\""),
         (&["-t", "prompt", "--budget", "-1", "g.yaml"], "omg: --budget cannot be \"-1\""),
+        (&["-t", "prompt", "--budget", "1e9", "g.yaml"], "omg: --budget cannot be \"1e9\""),
+        (&["-t", "prompt", "x.omgtest.yaml"], "omg: x.omgtest.yaml: a file that is named so holds tests"),
         (&["-t", "check", "--check", "a\nb", "g.yaml"], "omg: --check cannot be"),
         (&["g.yaml"], "omg: new: the questions need a terminal"),
         (&[], "omg: new: the questions need a terminal"),

@@ -228,6 +228,57 @@ fn bounds_and_limits_pause() {
 }
 
 #[test]
+fn a_bound_given_to_a_leg_holds_for_the_legs_after_it() {
+    let env = TestEnv::new();
+    let graph = "nodes: [{id: a, prompt: a}, {id: g1, type: gate, depends_on: [a]}, {id: b, prompt: b, depends_on: [g1]}, \
+                 {id: g2, type: gate, depends_on: [b]}, {id: c, prompt: c, depends_on: [g2]}]";
+    env.write("g.yaml", graph);
+    let nodes = "nodes: {a: {cost: 1}, b: {cost: 1}, c: {cost: 1}}";
+    env.write("s.yaml", nodes);
+    let test = format!(
+        "graph: g.yaml\n{nodes}\ntests:\n  - name: x\n    then: [{{approve: g1, max_usd: 2}}, {{approve: g2}}]\n    \
+         expect: {{exit: [2, 2, 2], paused_by: max_usd, spend: 2, nodes: {{c: pending}}}}\n"
+    );
+    env.write("g.omgtest.yaml", test);
+    let ran = env.omg(&["test"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    // As a person's own legs.
+    env.omg(&["rehearse", "g.yaml", "--script", "s.yaml"]).exits(2);
+    env.omg(&["resume", "latest", "--approve", "g1", "--max-usd", "2"]).exits(2);
+    let last = env.omg(&["resume", "latest", "--approve", "g2"]).exits(2);
+    assert!(last.stdout.contains("max-usd"), "{}", last.stdout);
+}
+
+#[test]
+fn a_list_of_exits_has_one_for_each_leg() {
+    insta::assert_snapshot!(fails("  - {name: x, then: {approve: publish}, expect: {exit: [0]}}"), @"4:56 expected exit 0, and it is 2, 0");
+    passes("  - {name: x, then: {approve: publish}, expect: {exit: 0}}");
+    passes("  - {name: x, expect: {exit: [2]}}");
+}
+
+#[test]
+fn what_a_shortened_prompt_does_not_tell_is_not_taken_for_granted() {
+    let env = TestEnv::new();
+    let graph = "inputs: [much]\nnodes: [{id: a, type: command, command: \"echo {{ inputs.much }} secret\"}]";
+    env.write("g.yaml", graph);
+    let much = format!("{0} hidden {0}", "x".repeat(200_000));
+    let test = format!(
+        "graph: g.yaml\ninputs: {{much: {much}}}\ntests:\n  - {{name: seen, expect: {{nodes: {{a: {{prompt: {{contains: secret}}}}}}}}}}\n"
+    );
+    env.write("g.omgtest.yaml", &test);
+    let ran = env.omg(&["test"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    for words in ["lacks: hidden", "matches: secret", "equals: echo", "contains: hidden"] {
+        env.write("g.omgtest.yaml", test.replace("contains: secret", words));
+        let said = env.omg(&["test", "--json"]).exits(1).stdout;
+        assert!(
+            said.contains("cannot be told: the prompt is longer than the 256 KiB that are kept"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_set_up_that_fails_costs_nothing_and_is_tried_again_by_a_later_leg() {
     let env = TestEnv::new();
     let graph = "nodes: [{id: fix, prompt: hi, worktree: one, setup: npm ci}, {id: check, type: command, command: make, \

@@ -72,7 +72,9 @@ impl Find {
 fn entries(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
-        let path = entry?.path();
+        let entry = entry?;
+        // `.` alone would make a longer path of a short one.
+        let path = if path == Path::new(".") { entry.file_name().into() } else { entry.path() };
         if if path.is_dir() { may_hold_graphs(&path) } else { may_be_a_graph(&path) } {
             entries.push(path);
         }

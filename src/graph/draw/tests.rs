@@ -29,6 +29,23 @@ fn printed(drawing: &Drawing, width: Option<usize>) -> String {
     text::print(drawing, &Page { unicode: true, width, paint: &|_, text| text.to_owned() })
 }
 
+#[test]
+fn what_nodes_are_stands_in_one_column_whatever_became_of_them() {
+    let mut drawing = drawing(&[vec![], vec![], vec![0, 1]]);
+    for (spot, words) in
+        drawing.nodes.iter_mut().zip(["PASS", "FAIL (rejected by a check of its result)", "skipped"])
+    {
+        spot.mark = Some(Mark { words: words.to_owned(), tone: Tone::Good });
+    }
+    let text = printed(&drawing, None);
+    let columns = text.lines().filter(|line| line.contains(" n")).filter_map(|line| {
+        let at = line.rfind("prompt")?;
+        Some(line[..at].chars().count())
+    });
+    let columns: Vec<usize> = columns.collect();
+    assert!(columns.len() == 3 && columns.iter().all(|at| *at == columns[0]), "{text}");
+}
+
 /// Up to 30 nodes, each with some of the earlier ones as parents.
 fn any_parents() -> impl Strategy<Value = Vec<Vec<usize>>> {
     prop::collection::vec(prop::collection::btree_set(0..1000_usize, 0..4), 1..30).prop_map(|picks| {

@@ -19,8 +19,8 @@ const ID_MAX: usize = 32;
 const INDENT_MAX: usize = 12;
 /// How many parents the list names.
 const PARENTS_NAMED: usize = 3;
-/// `PASS (rehearsed)`: shorter words of what became of a node are padded to this.
-const MARK_WIDTH: usize = 16;
+/// `PASS (rehearsed)`: words of what became of a node are padded to this at least.
+const MARK_WIDTH_MIN: usize = 16;
 /// Words in less room than this are left out.
 const WORDS_MIN: usize = 6;
 
@@ -40,7 +40,10 @@ pub fn print(drawing: &Drawing, page: &Page<'_>) -> String {
     let columns = page.width.map_or(COLUMNS_MAX, |width| (width.saturating_sub(NAMES_MIN) / 2).max(1));
     let order = drawing.rows();
     let rails = rails::draw(drawing, &order, columns, &ink);
-    let sheet = Sheet { drawing, page, ink, loops: loops(drawing), steps: drawing.layers.to_string().len() };
+    let marks = drawing.nodes.iter().filter_map(|spot| Some(spot.mark.as_ref()?.words.width()));
+    let marks = marks.max().unwrap_or(0).max(MARK_WIDTH_MIN);
+    let steps = drawing.layers.to_string().len();
+    let sheet = Sheet { drawing, page, ink, loops: loops(drawing), steps, marks };
     let body = match rails {
         Some(lines) => sheet.rails(&lines),
         None => sheet.list(&order),
@@ -56,6 +59,8 @@ struct Sheet<'a> {
     loops: BTreeMap<usize, (String, String)>,
     /// How wide the number of a step is.
     steps: usize,
+    /// How wide the words of what became of a node are.
+    marks: usize,
 }
 
 /// By declarer, where its loop goes back to and how often.
@@ -126,7 +131,7 @@ impl Sheet<'_> {
         out.push_str(lead);
         write!(out, "{:<ids$}", spot.id).ok();
         if let Some(mark) = &spot.mark {
-            let padding = if ids > 0 { MARK_WIDTH.saturating_sub(mark.words.width()) } else { 0 };
+            let padding = if ids > 0 { self.marks.saturating_sub(mark.words.width()) } else { 0 };
             write!(out, "  {}{:padding$}", (self.page.paint)(mark.tone, &mark.words), "").ok();
             used += 2 + mark.words.width() + padding;
         }

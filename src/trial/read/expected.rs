@@ -10,7 +10,7 @@ use crate::node::runtime::rehearsal::read;
 use crate::text::money::{Cost, Money};
 use crate::text::regexp::Pattern;
 use crate::text::suggest;
-use crate::trial::expect::{At, End, Expected, OfNode, Others, PausedBy, Price, Prompt, WHYS, Words};
+use crate::trial::expect::{At, End, Exits, Expected, OfNode, Others, PausedBy, Price, Prompt, WHYS, Words};
 use crate::trial::read::fields::Fields;
 
 const EXPECT_KEYS: [&str; 6] = ["exit", "paused_by", "order", "spend", "nodes", "others"];
@@ -49,7 +49,7 @@ pub(super) fn expected(fields: &mut Fields<'_>, value: &Value<'_>) -> Expected {
     expected
 }
 
-fn exits(fields: &mut Fields<'_>, value: &Value<'_>) -> Option<At<Vec<u8>>> {
+fn exits(fields: &mut Fields<'_>, value: &Value<'_>) -> Option<At<Exits>> {
     let codes: Vec<u8> = Fields::items(value)
         .iter()
         .filter_map(|item| {
@@ -64,7 +64,12 @@ fn exits(fields: &mut Fields<'_>, value: &Value<'_>) -> Option<At<Vec<u8>>> {
     if codes.is_empty() && value.items().is_some_and(<[_]>::is_empty) {
         fields.problem(value, "exit: the list is empty");
     }
-    (!codes.is_empty()).then(|| At::new(value.span, codes))
+    let exits = match (value.items(), codes.first()) {
+        (Some(_), Some(_)) => Exits::Each(codes),
+        (None, Some(code)) => Exits::Last(*code),
+        (_, None) => return None,
+    };
+    Some(At::new(value.span, exits))
 }
 
 fn paused_by(fields: &mut Fields<'_>, value: &Value<'_>) -> Option<At<Vec<PausedBy>>> {
