@@ -33,14 +33,17 @@ nodes:
   await page.locator('#totals', { hasText: '122 runs' }).waitFor();
   const fresh = await open(browser, server.url);
   await fresh.locator('#settled .card').nth(40).waitFor();
-  const scrollToEnd = () => fresh.evaluate(() => { scrollTo(0, document.body.scrollHeight); return document.querySelectorAll('#settled .card').length; });
-  while (await scrollToEnd() < 121) await fresh.waitForFunction((n) => document.querySelectorAll('#settled .card').length > n || scrollY + innerHeight < document.body.scrollHeight - 50, await scrollToEnd());
+  assert.ok(await fresh.locator('#settled .card').count() < 121, 'not all at once');
+  await fresh.waitForFunction(() => {
+    scrollTo(0, document.body.scrollHeight);
+    return document.querySelectorAll('#settled .card').length === 121;
+  });
   const ids = await fresh.locator('#settled .card').evaluateAll((all) => all.map((one) => one.dataset.run));
   assert.deepEqual(ids, [...ids].sort().reverse(), 'newest first');
   await fresh.isFine();
 
   await card.locator('a').click();
-  await (await entry(page, 'gate', 'gate-paused')).getByRole('button', { name: 'approve' }).click();
+  await (await entry(page, 'gate', 'gate-paused')).locator('.approve').click();
   await page.locator('#state', { hasText: 'passed' }).waitFor();
   await page.getByRole('link', { name: 'all runs' }).click();
   await page.locator('#settled').locator(card).waitFor();

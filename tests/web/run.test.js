@@ -86,11 +86,36 @@ nodes:
   const next = await place.serve(server.port);
   const gate = await entry(page, 'gate', 'gate-paused');
   assert.equal(await page.locator('.entry').count(), 2, 'nothing is told twice');
-  await gate.getByRole('button', { name: 'reject' }).click();
+  await gate.locator('.reject').click();
   await entry(page, 'gate', 'failed');
   await page.locator('#state', { hasText: 'failed' }).waitFor();
   await page.isFine();
   await next.stop();
+});
+
+test('a pause and an end are announced to a person who allowed it', async () => {
+  const run = await place.run(`
+name: told
+nodes:
+  - {id: first, type: command, command: "${place.held('first')}"}
+  - {id: gate, type: gate, depends_on: [first]}
+`);
+  const server = await place.serve();
+  const page = await open(browser, 'about:blank');
+  // A browser without a desktop shows no notification: what it would have shown is kept.
+  await page.addInitScript(() => {
+    window.told = [];
+    window.Notification = class { static permission = 'granted'; constructor(text) { window.told.push(text); } };
+  });
+  await page.goto(`${server.url}run/${run.id}/`);
+  await entry(page, 'first', 'running');
+  await place.release('first');
+  await page.waitForFunction(() => window.told[0] === 'told: waits for you at gate');
+  await (await entry(page, 'gate', 'gate-paused')).locator('.approve').click();
+  await page.waitForFunction(() => window.told.at(-1) === 'told: passed');
+  assert.equal(await page.evaluate(() => window.told.length), 2);
+  await page.isFine();
+  await server.stop();
 });
 
 test('why a node failed, every attempt of it and its evidence can be reached', async () => {

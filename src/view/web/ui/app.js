@@ -23,7 +23,6 @@ const queue = new Set(); // entries to show in the next frames
 const page = {
   runId: '',
   status: null,
-  kindOf: (id) => graph.nodes?.find((node) => node.id === id)?.type,
   parentsOf: async (id) => (graph.available ? graph : await askGraph()).nodes?.find((node) => node.id === id)?.depends_on ?? [],
   watch: (root) => { near.unobserve(root); near.observe(root); },
   decide,

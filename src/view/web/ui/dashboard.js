@@ -5,6 +5,8 @@ import './theme.js';
 import { duration, inert, mark, money, word } from './words.js';
 
 const PAGE = 48;
+/** The height of the drawing of a broad graph; a narrow one is lower. */
+const MINIATURE_PX = 76;
 const AGAIN_MS = 3_000;
 const cards = new Map(); // run id -> {card, root}
 let fromStream = new Set(); // open cards that this connection has sent
@@ -80,8 +82,9 @@ function place(root, card) {
   const isThere = root.parentNode === list;
   if (isThere) return;
   const focused = root.contains(document.activeElement);
-  const after = [...list.children].find((other) => other.dataset.run < card.run_id);
-  list.insertBefore(root, after ?? null);
+  // Most come in order, at one end.
+  const isLast = !list.lastChild || list.lastChild.dataset.run > card.run_id;
+  list.insertBefore(root, isLast ? null : [...list.children].find((other) => other.dataset.run < card.run_id));
   if (focused) root.querySelector('a').focus();
 }
 
@@ -93,7 +96,7 @@ function render(root, card) {
     .filter(([, n]) => n > 0)
     .map(([state, n]) => h('span', { class: 'count', 'data-state': state }, `${mark(state)} ${n}`, h('span', { class: 'unseen' }, ` ${word(state)}`)));
   const small = card.nodes?.length > 0 ? miniature(card.nodes) : '';
-  if (small) small.style.aspectRatio = `${small.size[0]} / ${small.size[1]}`;
+  if (small) small.style.height = `${Math.min(MINIATURE_PX, small.size[1] * 1.2)}px`;
   const asks = card.waiting?.length > 0 ? `decide ${card.waiting.join(', ')}` : listOf(card) === 'waiting' ? card.error ?? card.hint : '';
   const link = root.querySelector('a') ?? root.appendChild(h('a', { href: `run/${encodeURIComponent(card.run_id)}/` }));
   link.replaceChildren(

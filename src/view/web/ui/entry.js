@@ -60,7 +60,7 @@ class Card {
     this.root.classList.toggle('superseded', Boolean(entry.superseded));
     this.showHead(entry);
     this.detail.replaceChildren(...details(entry));
-    this.attempts.hidden = this.page.kindOf(entry.node) === 'gate';
+    this.attempts.hidden = Boolean(entry.isGate);
     if (!this.attempts.firstChild) this.attempts.append(h('summary', {}, 'attempts', h('span', { class: 'unseen' }, ` of ${entry.node}`)));
     // A later turn replaced the file that this one would show.
     if (entry.superseded) this.result.replaceChildren();

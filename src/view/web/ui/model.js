@@ -23,7 +23,7 @@ const FOLDS = {
   node_retried: nodeRetried,
   node_passed: (model, line) => settle(model, line, 'passed'),
   node_failed: (model, line) => settle(model, line, 'failed'),
-  gate_paused: (model, line) => { setState(entryOf(model, line), 'gate-paused', model); },
+  gate_paused: gatePaused,
   gate_approved: (model, line) => decided(model, line, 'approved'),
   gate_rejected: (model, line) => decided(model, line, 'rejected'),
   run_finished: runFinished,
@@ -158,6 +158,12 @@ function setState(entry, state, model, ended = null) {
   }
   model.states.set(entry.node, state);
   model.touched.add(entry);
+}
+
+function gatePaused(model, line) {
+  const entry = entryOf(model, line);
+  entry.isGate = true;
+  setState(entry, 'gate-paused', model);
 }
 
 /** The gate's terminal event follows at once. */
