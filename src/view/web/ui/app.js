@@ -9,6 +9,8 @@ import { duration, inert, mark, money, quoted, tokens, word } from './words.js';
 
 /** How long one frame may spend on entries, so that a flood of them leaves the page alive. */
 const FRAME_MS = 10;
+/** Leaves connections for what a person does. */
+const FETCHES_MAX = 3;
 const GRAPH_MS = 2_000;
 /** A page that nobody sees gives its connection back, since a browser has six for a server, and asks now and then. */
 const HIDDEN_MS = 10_000;
@@ -24,7 +26,8 @@ const page = {
   runId: '',
   status: null,
   parentsOf: async (id) => (graph.available ? graph : await askGraph()).nodes?.find((node) => node.id === id)?.depends_on ?? [],
-  watch: (root) => { near.unobserve(root); near.observe(root); },
+  watch: (root) => near.observe(root),
+  fetchSoon,
   decide,
 };
 
@@ -148,8 +151,22 @@ for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, foll
 new ResizeObserver(() => anchor?.()).observe(document.querySelector('.main'));
 
 const near = new IntersectionObserver((seen) => {
-  for (const { isIntersecting, target } of seen) if (isIntersecting) target.card.seenNow();
+  for (const { isIntersecting, target } of seen) target.card.near(isIntersecting);
 }, { rootMargin: '600px' });
+
+const wanted = []; // cards whose results are to be fetched, the latest last
+let fetching = 0;
+/** The latest first, and of those that went by nothing: a feed that streams leaves no queue behind. */
+function fetchSoon(card) {
+  wanted.push(card);
+  while (fetching < FETCHES_MAX && wanted.length > 0) {
+    fetching++;
+    wanted.pop().fetchDue().catch(() => {}).finally(() => {
+      fetching--;
+      if (wanted.length > 0) fetchSoon(wanted.pop());
+    });
+  }
+}
 
 function showFigures() {
   const ids = graph.nodes?.map((node) => node.id) ?? [...model.latest.keys()];

@@ -50,6 +50,7 @@ class Card {
     this.root = h('li', { class: 'entry', tabindex: '-1', 'data-node': entry.node },
       this.head, this.decision, this.detail, this.tail, this.result, this.attempts);
     this.root.card = this;
+    page.watch(this.root);
     this.show(entry);
   }
 
@@ -68,8 +69,7 @@ class Card {
     if (this.settled !== settled) {
       this.settled = settled;
       this.due = !entry.superseded && (entry.state === 'passed' || entry.state === 'failed');
-      if (this.seen) this.fetchDue();
-      this.page.watch(this.root);
+      if (this.due && this.seen) this.page.fetchSoon(this);
     }
     if (entry.state !== 'running') this.tail.replaceChildren();
     this.showDecision();
@@ -93,14 +93,15 @@ class Card {
     if (focused) this.head.querySelector(`[data-part="${focused}"]`)?.focus();
   }
 
-  /** Called when the entry comes near to what is seen. */
-  seenNow() {
-    this.seen = true;
-    this.fetchDue();
+  /** Called when the entry comes near to what is seen, or goes from there. */
+  near(isNear) {
+    this.seen = isNear;
+    if (isNear && this.due) this.page.fetchSoon(this);
   }
 
+  /** Fetches what is due to be shown, if it is still near. */
   async fetchDue() {
-    if (!this.due) return;
+    if (!this.due || !this.seen) return;
     this.due = false;
     const { node, state } = this.entry;
     const made = (state === 'failed' && await fetched(of('failed', node), `the reply of ${node}`)) || await fetched(of('result', node), `what ${node} produced`);

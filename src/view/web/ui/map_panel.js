@@ -6,16 +6,21 @@ import { remember, remembered } from './theme.js';
 const WIDE = matchMedia('(min-width: 900px)');
 const [MAP_MIN, FEED_MIN] = [240, 280];
 const ZOOM = 1.25;
+/** A map opens no smaller than this; a broad one is scrolled until one asks to see it whole. */
+const LEGIBLE = 0.5;
+/** From here on nothing pulses: each beat draws the whole map anew. */
+const CALM = 200;
 
 /** The panel. `draw(nodes, href)` puts a graph in it, `paint(stateOf)` its states. */
 export function mapPanel() {
   const [panel, grip, drawing] = [byId('map'), byId('grip'), byId('drawing')];
   let drawn = null;
   let zoom = null; // null fits the width
+  let least = LEGIBLE; // what fitting may shrink to
 
   const scale = () => {
     if (!drawn) return;
-    drawn.style.width = zoom === null ? `min(100%, ${drawn.size[0]}px)` : `${drawn.size[0] * zoom}px`;
+    drawn.style.width = zoom === null ? `max(min(100%, ${drawn.size[0]}px), ${drawn.size[0] * least}px)` : `${drawn.size[0] * zoom}px`;
   };
   const zoomBy = (by) => {
     const now = zoom ?? (drawn?.getBoundingClientRect().width ?? 1) / (drawn?.size[0] ?? 1);
@@ -45,7 +50,7 @@ export function mapPanel() {
   byId('show-map').addEventListener('click', toggle);
   byId('zoom-in').addEventListener('click', () => zoomBy(ZOOM));
   byId('zoom-out').addEventListener('click', () => zoomBy(1 / ZOOM));
-  byId('zoom-fit').addEventListener('click', () => { zoom = null; scale(); });
+  byId('zoom-fit').addEventListener('click', () => { zoom = null; least = 0; scale(); });
   grip.addEventListener('pointerdown', (event) => grip.setPointerCapture(event.pointerId));
   grip.addEventListener('pointermove', (event) => {
     if (grip.hasPointerCapture(event.pointerId)) remember('omg-map-width', widen(panel.getBoundingClientRect().right - event.clientX));
@@ -62,6 +67,7 @@ export function mapPanel() {
     toggle,
     draw: (nodes, href) => {
       drawn = map(nodes, href);
+      drawn.classList.toggle('calm', nodes.length > CALM);
       drawing.replaceChildren(drawn);
       scale();
     },
