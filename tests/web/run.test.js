@@ -127,6 +127,7 @@ nodes:
     prompt: "@file wrong"
     success_check: {verify: {command: "echo the evidence says no; exit 1"}}
     retry: {max: 1, on: [verify_failed]}
+  - {id: after, type: command, command: "true", depends_on: [wrong]}
 `);
   const server = await place.serve();
   const page = await open(browser, `${server.url}run/${id}/`);
@@ -137,6 +138,8 @@ nodes:
   await wrong.locator('summary').click();
   await wrong.getByRole('button', { name: 'verify of leg 1, attempt 2 of wrong' }).click();
   await wrong.locator('.attempts').getByText('the evidence says no').waitFor();
+  await page.locator('.line.end summary').click();
+  assert.match(await page.locator('.line.end li').textContent(), /^after: .*wrong/);
   await page.getByText(`omg resume ${id} --retry-failed`).waitFor();
   assert.equal(await page.locator('#cost').textContent(), '$0.0842');
   await page.isFine();

@@ -30,11 +30,18 @@ function leg(entry) {
 
 function end(entry) {
   const states = Object.entries(entry.counts).map(([state, n]) => `${n} ${word(state)}`);
-  if (entry.skipped) states.push(`${entry.skipped} skipped`);
+  if (entry.skipped) states.push(`${entry.skipped} ${word('skipped')}`);
   return h('li', { class: `line end ${entry.outcome}` },
     h('time', {}, clock(entry.at)), ' ', h('strong', {}, `${mark(entry.outcome)} ${word(entry.outcome)}`),
     ` · ${[...states, money(entry.cost, entry.unknown)].join(' · ')}`,
-    entry.detail && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail)));
+    entry.detail && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail)),
+    entry.never.length > 0 && h('details', {}, h('summary', {}, 'what never ran'), h('ul', {}, ...entry.never.map((one) => h('li', {}, one.node, ': ', inert(reason(one)))))));
+}
+
+/** Why a node never ran. */
+function reason({ because, why }) {
+  const reasons = { ancestor_failed: `${because} failed`, rejected: `${because} was rejected`, halted: `the run halted when ${because} failed`, interrupted: `interrupted by ${because}` };
+  return reasons[why] ?? `${why} ${because}`;
 }
 
 /** One turn of a node. What was opened and fetched stays while the head changes. */
@@ -184,7 +191,7 @@ class Card {
 }
 
 function details(entry) {
-  const retries = entry.retries.map(({ at, detail }, i) => h('p', { class: 'retry', dir: 'auto' }, h('time', {}, clock(at)), ` ↻ attempt ${i + 2}: `, inert(detail)));
+  const retries = entry.retries.map(({ at, detail }, i) => h('p', { class: 'retry', dir: 'auto' }, h('time', {}, clock(at)), ` ↻ attempt ${i + 2}${detail ? ': ' : ''}`, inert(detail)));
   const isBad = entry.state === 'failed' || entry.state === 'sent-back';
   return [...retries, entry.detail && isBad && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail))].filter(Boolean);
 }

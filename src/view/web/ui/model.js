@@ -98,7 +98,7 @@ function runFinished(model, line) {
   if (leg) Object.assign(leg, { ended: time(line), outcome: line.outcome });
   closeOpen(model, 'stopped', time(line));
   for (const { node, because, why } of line.skipped ?? []) model.skipped.set(node, { because, why });
-  const end = { kind: 'end', key: `end-${model.legs.length}`, order: ++model.settled, at: time(line), outcome: line.outcome, detail: line.detail, cost: model.cost, unknown: model.unknown, skipped: line.skipped_count ?? 0, counts: Object.fromEntries(tally(model)) };
+  const end = { kind: 'end', key: `end-${model.legs.length}`, order: ++model.settled, at: time(line), outcome: line.outcome, detail: line.detail, cost: model.cost, unknown: model.unknown, skipped: line.skipped_count ?? 0, never: line.skipped ?? [], counts: Object.fromEntries(tally(model)) };
   model.entries.push(end);
   model.touched.add(end);
 }
