@@ -249,7 +249,8 @@ impl Cards {
 
     /// Finds runs that came, went or changed.
     fn sweep(&self, state: &mut State) -> Result<(), LookupError> {
-        if state.cards.is_empty() {
+        // Whoever follows already hears of each run that came, the first ones too.
+        if state.cards.is_empty() && state.readers.is_empty() {
             return self.fill(state);
         }
         let found: HashSet<RunId> = lookup::entries(&self.home)?.runs.into_iter().collect();

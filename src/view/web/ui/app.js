@@ -1,53 +1,376 @@
-// The page of one run: its feed as lines, and buttons for the gates that wait.
-const token = document.querySelector('meta[name="omg-token"]').content;
-const byId = (id) => document.getElementById(id);
-const feed = byId('feed');
+// The page of one run: takes the feed, keeps the model, and has the parts of the page show it.
+import { byId, command, h, meta } from './dom.js';
+import { element, followTails, link, update } from './entry.js';
+import { mapPanel } from './map_panel.js';
+import { abandon, counts, elapsed, empty, fold, stateOf } from './model.js';
+import { remember, remembered, turnTheme } from './theme.js';
+import { timeline } from './timeline.js';
+import { duration, inert, mark, money, quoted, tokens, word } from './words.js';
 
-const say = (list, text) => {
-  const item = document.createElement('li');
-  item.textContent = text;
-  list.append(item);
-  return item;
+/** How long one frame may spend on entries, so that a flood of them leaves the page alive. */
+const FRAME_MS = 10;
+/** Leaves connections for what a person does. */
+const FETCHES_MAX = 3;
+const GRAPH_MS = 2_000;
+/** A page that nobody sees gives its connection back, since a browser has six for a server, and asks now and then. */
+const HIDDEN_MS = 10_000;
+const AGAIN_MS = 3_000;
+
+let model = empty();
+let graph = { available: false };
+let events = null;
+let token = meta('omg-token');
+const elements = new Map(); // key of an entry -> its element
+const queue = new Set(); // entries to show in the next frames
+const page = {
+  runId: '',
+  status: null,
+  parentsOf: async (id) => (graph.available ? graph : await askGraph()).nodes?.find((node) => node.id === id)?.depends_on ?? [],
+  watch: (root) => near.observe(root),
+  fetchSoon,
+  decide,
 };
 
-const decide = async (gate, choice, item) => {
-  const buttons = item.querySelectorAll('button');
-  buttons.forEach((button) => { button.disabled = true; });
-  const answer = await fetch(`api/gate/${choice}`, {
-    method: 'POST',
-    headers: { 'X-OMG-Token': token, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ node: gate }),
+// ---- the stream
+
+function connect() {
+  events?.close();
+  model = empty();
+  queue.clear();
+  let caughtUp = false;
+  const fresh = new Set();
+  const stream = new EventSource('api/events');
+  events = stream;
+  stream.onmessage = ({ data }) => {
+    const line = parsed(data);
+    if (!line) return;
+    fold(model, line).forEach((entry) => (caughtUp ? queue : fresh).add(entry));
+    if (line.event === 'run_started') askGraph();
+    if (caughtUp) draw();
+  };
+  stream.addEventListener('reset', () => { model = empty(); caughtUp = false; fresh.clear(); queue.clear(); });
+  stream.addEventListener('status', ({ data }) => showStatus(parsed(data) ?? {}));
+  stream.addEventListener('caught_up', () => {
+    if (caughtUp) return;
+    caughtUp = true;
+    // What the feed no longer tells is no longer shown.
+    const keys = new Set(model.entries.map((entry) => entry.key));
+    for (const [key, root] of elements) if (!keys.has(key)) { root.remove(); elements.delete(key); }
+    fresh.forEach((entry) => queue.add(entry));
+    fresh.clear();
+    if (page.status?.state === 'abandoned') abandon(model).forEach((entry) => queue.add(entry));
+    draw(arrive);
   });
-  if (!answer.ok) {
-    byId('hint').textContent = await answer.text();
-    buttons.forEach((button) => { button.disabled = false; });
-  }
-};
+  stream.addEventListener('stream_warning', ({ data }) => say(parsed(data)?.error));
+  stream.addEventListener('stream_error', ({ data }) => { stream.close(); say(parsed(data)?.error); });
+  stream.onopen = () => { if (page.status) showChip(page.status.state); };
+  stream.onerror = () => {
+    showChip('reconnecting');
+    if (stream.readyState === EventSource.CLOSED) setTimeout(() => { if (events === stream && !document.hidden) connect(); }, AGAIN_MS);
+  };
+}
 
-const showStatus = (status) => {
-  byId('title').textContent = status.run_id;
-  byId('state').textContent = status.state;
-  document.title = `${status.state}: ${status.run_id}`;
-  byId('hint').textContent = status.hint ?? status.error ?? '';
-  byId('gates').replaceChildren();
-  for (const gate of status.in_flight ? [] : status.waiting ?? []) {
-    const item = say(byId('gates'), `${gate} `);
-    for (const choice of ['approve', 'reject']) {
-      const button = document.createElement('button');
-      button.textContent = choice;
-      button.addEventListener('click', () => decide(gate, choice, item));
-      item.append(button);
-    }
-  }
-};
+function parsed(text) {
+  try { return JSON.parse(text); } catch { return null; }
+}
 
-const events = new EventSource('api/events');
-events.onmessage = ({ data }) => {
-  const { ts, event, node_id: node = '', detail = '', outcome = '' } = JSON.parse(data);
-  say(feed, [ts, event, node, outcome, detail].filter(Boolean).join('  '));
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) return connect();
+  events?.close();
+  events = null;
+});
+setInterval(async () => {
+  if (!document.hidden) return;
+  const run = (await fetch('api/run').then((answer) => (answer.ok ? answer.json() : null), () => null))?.run;
+  const words = { PASS: 'passed', FAIL: 'failed' };
+  if (run && document.hidden) showStatus({ hint: page.status?.hint, ...run, state: words[run.status] ?? run.status?.toLowerCase() ?? 'pending' });
+}, HIDDEN_MS);
+
+async function askGraph() {
+  const asked = await fetch('api/graph').then((answer) => (answer.ok ? answer.json() : null), () => null);
+  if (!asked?.available) {
+    setTimeout(askGraph, GRAPH_MS);
+    return graph;
+  }
+  const isNew = JSON.stringify(asked.nodes) !== JSON.stringify(graph.nodes);
+  graph = asked;
+  if (isNew) panel.draw(graph.nodes, link);
+  draw();
+  return graph;
+}
+
+// ---- showing what was told
+
+let isDrawing = false;
+let whenDrawn = null;
+function draw(then) {
+  whenDrawn = then ?? whenDrawn;
+  if (isDrawing) return;
+  isDrawing = true;
+  requestAnimationFrame(frame);
+}
+
+function frame() {
+  isDrawing = false;
+  const until = performance.now() + FRAME_MS;
+  const due = [...queue].sort((a, b) => (a.order ?? Infinity) - (b.order ?? Infinity));
+  for (const entry of due) {
+    queue.delete(entry);
+    place(entry);
+    if (performance.now() > until) break;
+  }
+  showFigures();
+  panel.paint((id) => stateOf(model, id));
+  if (queue.size > 0) return draw();
+  whenDrawn?.();
+  whenDrawn = null;
+}
+
+function place(entry) {
+  let root = elements.get(entry.key);
+  if (root) update(root, entry);
+  else elements.set(entry.key, root = element(entry, page));
+  const isOpen = entry.kind === 'node' && (entry.state === 'running' || entry.state === 'gate-paused');
+  const list = byId(isOpen ? 'now' : 'feed');
+  if (root.parentNode !== list) {
+    const focused = root.contains(document.activeElement) ? document.activeElement : null;
+    list.append(root);
+    focused?.focus({ preventScroll: true });
+  }
+  sift(root);
+}
+
+// ---- staying with what one looks at while the page grows
+
+let anchor = null; // brings back into view what is to stay there
+const toBottom = () => scrollTo(0, document.body.scrollHeight);
+const atBottom = () => innerHeight + scrollY >= document.body.scrollHeight - 40;
+const follow = () => { if (page.status?.in_flight && atBottom()) anchor ??= toBottom; };
+for (const type of ['wheel', 'touchmove', 'keydown', 'pointerdown']) addEventListener(type, () => { anchor = null; }, { passive: true });
+for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, follow, { passive: true });
+new ResizeObserver(() => anchor?.()).observe(document.querySelector('.main'));
+
+const near = new IntersectionObserver((seen) => {
+  for (const { isIntersecting, target } of seen) target.card.near(isIntersecting);
+}, { rootMargin: '600px' });
+
+const wanted = []; // cards whose results are to be fetched, the latest last
+let fetching = 0;
+/** The latest first, and of those that went by nothing: a feed that streams leaves no queue behind. */
+function fetchSoon(card) {
+  wanted.push(card);
+  while (fetching < FETCHES_MAX && wanted.length > 0) {
+    fetching++;
+    wanted.pop().fetchDue().catch(() => {}).finally(() => {
+      fetching--;
+      if (wanted.length > 0) fetchSoon(wanted.pop());
+    });
+  }
+}
+
+function showFigures() {
+  const ids = graph.nodes?.map((node) => node.id) ?? [...model.latest.keys()];
+  const found = Object.entries(counts(model, ids));
+  const told = found.map(([state, n]) => `${state}:${n}`).join();
+  if (byId('counts').dataset.told !== told) {
+    byId('counts').dataset.told = told;
+    byId('counts').replaceChildren(...found.map(([state, n]) => h('span', { class: 'count', 'data-state': state, title: word(state) }, `${mark(state)} ${n}`, h('span', { class: 'unseen' }, ` ${word(state)}`))));
+  }
+  byId('cost').textContent = money(Math.max(model.cost, page.status?.cost_usd ?? 0), model.unknown || page.status?.cost_unknown);
+  byId('tokens').textContent = tokens(model.usage);
+  showElapsed();
+}
+
+function showElapsed() {
+  const isOver = page.status && page.status.state !== 'running' && page.status.state !== 'planning';
+  const now = isOver ? model.last : Date.now();
+  if (model.legs.length > 0) byId('elapsed').textContent = duration(Math.floor(elapsed(model, now) / 1000) * 1000 || elapsed(model, now));
+  if (!byId('timeline').hidden) byId('timeline').replaceChildren(timeline(model, now, link));
+}
+
+setInterval(() => {
+  if (document.hidden) return;
+  if (page.status?.in_flight) showElapsed();
+  for (const element of document.querySelectorAll('.ticking')) element.textContent = duration(Math.floor((Date.now() - element.dataset.since) / 1000) * 1000);
+}, 1000);
+
+function showChip(state) {
+  byId('state').dataset.state = state;
+  byId('state').textContent = `${mark(state)} ${word(state)}`;
+}
+
+function showStatus(status) {
+  const before = page.status?.state;
+  page.status = status;
+  page.runId = status.run_id ?? page.runId;
+  byId('title').textContent = inert(status.graph || page.runId);
+  byId('title').title = page.runId;
+  showChip(status.state);
+  const waiting = status.waiting?.length > 0 && !status.in_flight;
+  document.title = `${mark(status.state)} ${waiting ? word('gate-paused') : word(status.state)} · ${status.graph || page.runId}`;
+  byId('hint').replaceChildren(...hint(status, waiting));
+  if (status.state === 'abandoned') abandon(model).forEach((entry) => queue.add(entry));
+  for (const root of byId('now').children) root.card.showDecision();
+  draw();
+  const isOver = !status.in_flight && status.state !== 'pending';
+  if (before && before !== status.state && isOver) announce(status, waiting);
+}
+
+function hint(status, waiting) {
+  const id = quoted(page.runId);
+  const said = [h('code', { class: 'run-id' }, page.runId)];
+  if (status.rehearsal) said.push(h('span', {}, 'a rehearsal'));
+  if (status.error) said.push(h('span', { class: 'problem' }, inert(status.error)));
+  if (waiting) said.push(h('span', {}, 'waits for you at ', ...status.waiting.flatMap((gate, i) => [i ? ', ' : '', h('a', { href: link(gate) }, gate)])));
+  else if (status.state === 'abandoned') said.push(h('span', {}, inert(status.hint ?? '')));
+  const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && !(status.state === 'abandoned' && !graph.available);
+  const lines = [goesOn && `omg resume ${id} --retry-failed`, status.in_flight && `omg stop ${id}`, `omg show ${id}`];
+  return [...said, ...lines.filter(Boolean).map(command)];
+}
+
+function say(text) {
+  byId('problem').textContent = inert(text ?? '');
+  byId('problem').hidden = !text;
+}
+
+// ---- telling a person who looks elsewhere
+
+function announce(status, waiting) {
+  if (!('Notification' in window) || Notification.permission !== 'granted') return;
+  const note = new Notification(`${status.graph || page.runId}: ${waiting ? `waits for you at ${status.waiting.join(', ')}` : word(status.state)}`, { tag: page.runId });
+  note.onclick = () => { window.focus(); note.close(); };
+}
+
+byId('notify').hidden = !('Notification' in window) || Notification.permission !== 'default';
+byId('notify').addEventListener('click', async () => {
+  await Notification.requestPermission();
+  byId('notify').hidden = Notification.permission !== 'default';
+});
+
+// ---- a person's decision
+
+/** Decides a gate; returns what was wrong, or nothing. */
+async function decide(node, choice) {
+  say('');
+  const post = () => fetch(`api/gate/${choice}`, { method: 'POST', headers: { 'X-OMG-Token': token, 'Content-Type': 'application/json' }, body: JSON.stringify({ node }) });
+  try {
+    let answer = await post();
+    // A server that was started anew has a token of its own.
+    if (answer.status === 403 && await askToken()) answer = await post();
+    if (answer.ok) return null;
+    const problem = await answer.text();
+    say(problem);
+    return problem;
+  } catch {
+    say('the server does not answer; the gate was not decided');
+    return 'no answer';
+  }
+}
+
+async function askToken() {
+  const text = await fetch('./').then((answer) => answer.text());
+  const served = new DOMParser().parseFromString(text, 'text/html').querySelector('meta[name="omg-token"]')?.content;
+  const isNew = Boolean(served) && served !== token;
+  token = served ?? token;
+  return isNew;
+}
+
+// ---- finding one's way
+
+const panel = mapPanel();
+
+function sift(root) {
+  if (root.card === undefined) return void (root.hidden = Boolean(byId('find').value || byId('of-state').value));
+  const { node, state } = root.card.entry;
+  root.hidden = !node.toLowerCase().includes(byId('find').value.trim().toLowerCase()) || (byId('of-state').value !== '' && byId('of-state').value !== state);
+}
+
+function siftAll() {
+  elements.forEach(sift);
+  const shown = entries().length;
+  byId('found').textContent = byId('find').value || byId('of-state').value ? `${shown} shown` : '';
+}
+
+const entries = () => [...document.querySelectorAll('.entry:not([hidden])')];
+byId('filter').addEventListener('input', siftAll);
+byId('filter').addEventListener('submit', (event) => event.preventDefault());
+
+/** Goes to the latest entry of the node that the address names. */
+function goToNode() {
+  const node = /^#node=(.+)$/.exec(location.hash)?.[1];
+  const entry = node && model.latest.get(decoded(node));
+  const root = entry && elements.get(entry.key);
+  if (!root) return false;
+  root.hidden = false;
+  root.scrollIntoView({ block: 'center' });
+  root.focus({ preventScroll: true });
+  root.classList.remove('flash');
+  requestAnimationFrame(() => root.classList.add('flash'));
+  return true;
+}
+
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
+/** Where a page that was just opened begins: at what was asked for, at what waits for a person, or at what runs. */
+function arrive() {
+  if (scrollY > 0) return;
+  const gate = document.querySelector('#now .entry[data-state="gate-paused"]');
+  if (goToNode()) anchor = () => document.activeElement.scrollIntoView?.({ block: 'center' });
+  else if (page.status?.in_flight) anchor = toBottom;
+  else if (gate) anchor = () => gate.scrollIntoView({ block: 'start' });
+  anchor?.();
+}
+
+addEventListener('hashchange', goToNode);
+document.addEventListener('click', (event) => {
+  // The same address again is no change of it.
+  const to = event.target.closest?.('a[href^="#node="]');
+  if (to && to.getAttribute('href') === location.hash) goToNode();
+});
+
+function step(by) {
+  const all = entries();
+  const at = all.indexOf(document.activeElement.closest?.('.entry'));
+  const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + by))];
+  next?.focus({ preventScroll: true });
+  next?.scrollIntoView({ block: 'nearest' });
+}
+
+function showTimeline() {
+  byId('timeline').hidden = !byId('timeline').hidden;
+  byId('show-timeline').setAttribute('aria-expanded', String(!byId('timeline').hidden));
+  remember('omg-timeline', byId('timeline').hidden ? 'closed' : 'open');
+  showElapsed();
+  if (!byId('timeline').hidden) byId('timeline').scrollIntoView({ block: 'start' });
+}
+byId('show-timeline').addEventListener('click', showTimeline);
+
+const KEYS = {
+  j: () => step(1),
+  k: () => step(-1),
+  g: () => document.querySelector('.entry[data-state="gate-paused"] .approve')?.focus(),
+  m: () => panel.toggle(),
+  l: showTimeline,
+  t: turnTheme,
+  '/': () => byId('find').focus(),
 };
-events.addEventListener('reset', () => feed.replaceChildren());
-events.addEventListener('status', ({ data }) => showStatus(JSON.parse(data)));
-events.addEventListener('stream_warning', ({ data }) => say(feed, JSON.parse(data).error));
-events.addEventListener('stream_error', ({ data }) => { events.close(); say(feed, JSON.parse(data).error); });
-events.onerror = () => { byId('state').textContent = 'reconnecting'; };
+addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest('input, select, textarea')) {
+    if (event.key === 'Escape') event.target.blur();
+    return;
+  }
+  if (KEYS[event.key]) {
+    event.preventDefault();
+    KEYS[event.key]();
+  }
+});
+
+byId('all').hidden = !/\/run\/[^/]+\/$/.test(location.pathname);
+byId('timeline').hidden = remembered('omg-timeline') !== 'open';
+byId('show-timeline').setAttribute('aria-expanded', String(!byId('timeline').hidden));
+followTails(() => [...byId('now').children].map((root) => root.card), () => graph.transcript_note);
+askGraph();
+connect();

@@ -1,18 +1,181 @@
-// The page of all runs: one line a run, as they change.
-const list = document.getElementById('cards');
-const cards = new Map();
+// The page of all runs: what waits for a person first, then what is in flight, then what is settled, as far as one scrolls.
+import { byId, h } from './dom.js';
+import { miniature } from './map.js';
+import './theme.js';
+import { duration, inert, mark, money, word } from './words.js';
 
-const place = (card) => {
-  const link = document.createElement('a');
-  link.href = `run/${card.run_id}/`;
-  link.textContent = `${card.run_id}  ${card.name ?? ''}`;
-  const item = cards.get(card.run_id) ?? document.createElement('li');
-  item.replaceChildren(link, `  ${card.state}  ${card.hint ?? card.error ?? ''}`);
-  cards.set(card.run_id, item);
-};
+const PAGE = 48;
+/** The height of the drawing of a broad graph; a narrow one is lower. */
+const MINIATURE_PX = 76;
+const AGAIN_MS = 3_000;
+const cards = new Map(); // run id -> {card, root}
+let fromStream = new Set(); // open cards that this connection has sent
+let events = null;
+let last = null; // the last settled card that was asked for
+let isAtEnd = false;
 
-const order = () => list.replaceChildren(...[...cards.keys()].sort().reverse().map((id) => cards.get(id)));
+const LISTS = ['waiting', 'flight', 'settled'];
 
-const events = new EventSource('api/cards/events');
-events.addEventListener('card', ({ data }) => { place(JSON.parse(data)); order(); });
-events.addEventListener('card_removed', ({ data }) => { cards.delete(JSON.parse(data).run_id); order(); });
+/** The list that a card belongs to. An abandoned or unreadable run waits for a person too. */
+function listOf(card) {
+  if (card.state === 'passed' || card.state === 'failed') return 'settled';
+  return ['paused', 'abandoned', 'unknown'].includes(card.state) ? 'waiting' : 'flight';
+}
+
+function connect() {
+  events?.close();
+  fromStream = new Set();
+  events = new EventSource('api/cards/events');
+  events.onopen = () => { fromStream = new Set(); show('passed', 'live'); };
+  events.addEventListener('card', ({ data }) => {
+    const card = JSON.parse(data);
+    fromStream.add(card.run_id);
+    put(card);
+  });
+  events.addEventListener('card_removed', ({ data }) => drop(JSON.parse(data).run_id));
+  events.addEventListener('totals', ({ data }) => showTotals(JSON.parse(data)));
+  events.addEventListener('cards_ready', () => {
+    // What was open before and was not sent is settled or gone: asked for anew.
+    for (const [id, { card }] of cards) if (listOf(card) !== 'settled' && !fromStream.has(id)) drop(id);
+    if (!isAtEnd && last === null) loadMore();
+    else refreshSettled();
+    arrange();
+  });
+  events.onerror = () => {
+    show('reconnecting', word('reconnecting'));
+    if (events?.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) connect(); }, AGAIN_MS);
+  };
+}
+
+function show(state, words) {
+  byId('state').dataset.state = state;
+  byId('state').textContent = words;
+}
+
+// A page that nobody sees gives its connection back: a browser has six for a server.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) return connect();
+  events?.close();
+  events = null;
+});
+
+// ---- cards
+
+function put(card) {
+  const known = cards.get(card.run_id);
+  const root = known?.root ?? h('li', { class: 'card', 'data-run': card.run_id });
+  cards.set(card.run_id, { card, root });
+  render(root, card);
+  place(root, card);
+  arrange();
+}
+
+function drop(id) {
+  cards.get(id)?.root.remove();
+  cards.delete(id);
+  arrange();
+}
+
+/** Puts a card where it belongs, newest first. Ids sort by time. */
+function place(root, card) {
+  const list = byId(listOf(card));
+  const isThere = root.parentNode === list;
+  if (isThere) return;
+  const focused = root.contains(document.activeElement);
+  // Most come in order, at one end.
+  const isLast = !list.lastChild || list.lastChild.dataset.run > card.run_id;
+  list.insertBefore(root, isLast ? null : [...list.children].find((other) => other.dataset.run < card.run_id));
+  if (focused) root.querySelector('a').focus();
+}
+
+function render(root, card) {
+  root.dataset.state = card.state;
+  root.toggleAttribute('data-waits', listOf(card) === 'waiting');
+  const { counts } = card;
+  const told = [['passed', counts?.passed], ['failed', counts?.failed], ['running', counts?.running], ['pending', counts?.pending]]
+    .filter(([, n]) => n > 0)
+    .map(([state, n]) => h('span', { class: 'count', 'data-state': state }, `${mark(state)} ${n}`, h('span', { class: 'unseen' }, ` ${word(state)}`)));
+  const small = card.nodes?.length > 0 ? miniature(card.nodes) : '';
+  if (small) small.style.height = `${Math.min(MINIATURE_PX, small.size[1] * 1.2)}px`;
+  const asks = card.waiting?.length > 0 ? `decide ${card.waiting.join(', ')}` : listOf(card) === 'waiting' ? card.error ?? card.hint : '';
+  const link = root.querySelector('a') ?? root.appendChild(h('a', { href: `run/${encodeURIComponent(card.run_id)}/` }));
+  link.replaceChildren(
+    h('div', { class: 'title' }, h('span', {}, inert(card.name || card.run_id)), h('span', { class: 'word' }, `${mark(card.state)} ${word(card.state)}`)),
+    h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.rehearsal ? ' · a rehearsal' : ''),
+    asks ? h('p', { class: 'asks' }, inert(asks)) : '',
+    small,
+    h('p', {}, ...told, h('span', { class: 'quiet' }, h('span', { class: 'took' }, took(card)), ` · ${money(card.cost_usd, card.cost_unknown)}`)));
+  sift(root, card);
+}
+
+const isLive = (card) => card.state === 'running' || card.state === 'planning';
+
+function took(card) {
+  if (!card.started_at) return '';
+  const until = isLive(card) || !card.ended_at ? Date.now() : Date.parse(card.ended_at);
+  const ms = until - Date.parse(card.started_at);
+  if (!isLive(card) && !card.ended_at) return '';
+  return duration(isLive(card) ? Math.floor(ms / 1000) * 1000 : ms);
+}
+
+setInterval(() => {
+  if (document.hidden) return;
+  for (const root of byId('flight').children) root.querySelector('.took').textContent = took(cards.get(root.dataset.run).card);
+}, 1000);
+
+function arrange() {
+  for (const id of LISTS) byId(id).parentNode.hidden = byId(id).childElementCount === 0;
+  byId('none').hidden = cards.size > 0 || !isAtEnd;
+  const n = byId('waiting').childElementCount;
+  document.title = n > 0 ? `(${n}) omg: runs` : 'omg: runs';
+}
+
+function showTotals({ runs, states, cost_usd: cost, cost_unknown: unknown }) {
+  const told = Object.entries(states).filter(([, n]) => n > 0).map(([state, n]) => h('span', { 'data-state': state, class: 'count' }, `${mark(state)} ${n} ${word(state)}`));
+  byId('totals').replaceChildren(h('span', {}, `${runs} ${runs === 1 ? 'run' : 'runs'}`), ...told, h('span', {}, money(cost, unknown)));
+}
+
+// ---- the settled ones
+
+let loading = null;
+async function loadMore() {
+  if (isAtEnd || loading) return;
+  const before = last === null ? '' : `&before=${encodeURIComponent(last)}`;
+  loading = fetch(`api/cards?of=settled&limit=${PAGE}${before}`).then((answer) => answer.json(), () => null);
+  const page = await loading;
+  loading = null;
+  if (!page) return;
+  isAtEnd = page.length < PAGE;
+  last = page.at(-1)?.run_id ?? last;
+  // What the stream said in the meantime is newer.
+  for (const card of page) if (!fromStream.has(card.run_id)) put(card);
+  arrange();
+  if (!isAtEnd) {
+    scrolled.unobserve(byId('more'));
+    scrolled.observe(byId('more'));
+  }
+}
+
+/** After a break: what settled meanwhile is among the newest. */
+async function refreshSettled() {
+  const page = await fetch(`api/cards?of=settled&limit=${PAGE}`).then((answer) => answer.json(), () => []);
+  for (const card of page) if (!fromStream.has(card.run_id)) put(card);
+}
+
+const scrolled = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) loadMore(); }, { rootMargin: '800px' });
+scrolled.observe(byId('more'));
+
+// ---- finding
+
+function sift(root, card) {
+  const text = byId('find').value.trim().toLowerCase();
+  root.hidden = text !== '' && !`${card.name ?? ''} ${card.run_id} ${card.state}`.toLowerCase().includes(text);
+}
+byId('find').addEventListener('input', () => cards.forEach(({ card, root }) => sift(root, card)));
+addEventListener('keydown', (event) => {
+  if (event.key !== '/' || event.target.closest('input')) return;
+  event.preventDefault();
+  byId('find').focus();
+});
+
+connect();

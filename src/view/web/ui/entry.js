@@ -1,0 +1,209 @@
+// The entries of the feed as elements: one for every turn of a node, and lines where a leg begins and ends.
+import { command, copy, h } from './dom.js';
+import { fetched } from './result.js';
+import { clock, duration, inert, mark, money, quoted, tokens, word } from './words.js';
+
+/** How often the transcript of a running node is asked for. */
+const TRANSCRIPT_MS = 3_000;
+
+/** The address that shows `node`. */
+export const link = (node) => `#node=${encodeURIComponent(node)}`;
+const of = (route, node) => `api/${route}?node=${encodeURIComponent(node)}`;
+
+/** An element for `entry` that `update` brings up to date. `page` says what the entry needs of the rest. */
+export function element(entry, page) {
+  if (entry.kind === 'leg') return leg(entry);
+  if (entry.kind === 'end') return end(entry);
+  return new Card(entry, page).root;
+}
+
+/** Brings the element of `entry` up to date. */
+export function update(root, entry) {
+  if (entry.kind === 'node') root.card.show(entry);
+  else if (entry.kind === 'leg') root.replaceChildren(...leg(entry).childNodes);
+}
+
+function leg(entry) {
+  const what = entry.number === 1 ? 'run started' : `resumed: leg ${entry.number}`;
+  return h('li', { class: 'line' }, h('time', {}, clock(entry.started)), ` ${what}${entry.rehearsal ? ' · a rehearsal' : ''}`);
+}
+
+function end(entry) {
+  const states = Object.entries(entry.counts).map(([state, n]) => `${n} ${word(state)}`);
+  if (entry.skipped) states.push(`${entry.skipped} ${word('skipped')}`);
+  return h('li', { class: `line end ${entry.outcome}` },
+    h('time', {}, clock(entry.at)), ' ', h('strong', {}, `${mark(entry.outcome)} ${word(entry.outcome)}`),
+    ` · ${[...states, money(entry.cost, entry.unknown)].join(' · ')}`,
+    entry.detail && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail)),
+    entry.never.length > 0 && h('details', {}, h('summary', {}, 'what never ran'), h('ul', {}, ...entry.never.map((one) => h('li', {}, one.node, ': ', inert(reason(one)))))));
+}
+
+/** Why a node never ran. */
+function reason({ because, why }) {
+  const reasons = { ancestor_failed: `${because} failed`, rejected: `${because} was rejected`, halted: `the run halted when ${because} failed`, interrupted: `interrupted by ${because}` };
+  return reasons[why] ?? `${why} ${because}`;
+}
+
+/** One turn of a node. What was opened and fetched stays while the head changes. */
+class Card {
+  constructor(entry, page) {
+    this.page = page;
+    this.head = h('div', { class: 'head' });
+    this.detail = h('div', { class: 'details' });
+    this.decision = h('div', { class: 'decision' });
+    this.tail = h('div', { class: 'tail' });
+    this.result = h('div', { class: 'produced' });
+    this.attempts = h('details', { class: 'attempts', ontoggle: () => this.showAttempts() });
+    this.root = h('li', { class: 'entry', tabindex: '-1', 'data-node': entry.node },
+      this.head, this.decision, this.detail, this.tail, this.result, this.attempts);
+    this.root.card = this;
+    page.watch(this.root);
+    this.show(entry);
+  }
+
+  show(entry) {
+    this.entry = entry;
+    this.root.dataset.state = entry.state;
+    this.root.setAttribute('aria-label', `${entry.node}, ${word(entry.state)}`);
+    this.root.classList.toggle('superseded', Boolean(entry.superseded));
+    this.showHead(entry);
+    this.detail.replaceChildren(...details(entry));
+    this.attempts.hidden = Boolean(entry.isGate);
+    if (!this.attempts.firstChild) this.attempts.append(h('summary', {}, 'attempts', h('span', { class: 'unseen' }, ` of ${entry.node}`)));
+    // A later turn replaced the file that this one would show.
+    if (entry.superseded) this.result.replaceChildren();
+    const settled = `${entry.state}@${entry.ended}`;
+    if (this.settled !== settled) {
+      this.settled = settled;
+      this.due = !entry.superseded && (entry.state === 'passed' || entry.state === 'failed');
+      if (this.due && this.seen) this.page.fetchSoon(this);
+    }
+    if (entry.state !== 'running') this.tail.replaceChildren();
+    this.showDecision();
+  }
+
+  showHead(entry) {
+    const took = entry.state === 'running'
+      ? h('span', { class: 'ticking', 'data-since': entry.attempts.at(-1).started })
+      : entry.ended && h('span', {}, duration(entry.took ?? entry.ended - entry.started));
+    const { session } = entry;
+    const spent = entry.cost > 0 || entry.unknown ? money(entry.cost, entry.unknown) : '';
+    const more = [entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
+    const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.part : null;
+    this.head.replaceChildren(
+      h('span', { class: 'mark', 'aria-hidden': 'true' }, mark(entry.state)),
+      h('a', { class: 'name', href: link(entry.node), 'data-part': 'name' }, entry.node),
+      h('span', { class: 'word' }, entry.decided && entry.state !== 'running' ? entry.decided : word(entry.state)),
+      h('span', { class: 'meta' }, took || '', ...more.filter(Boolean).map((text) => h('span', {}, text)),
+        session && h('button', { type: 'button', class: 'small', 'data-part': 'session', title: 'copy the session id', onclick: (e) => copy(session, e.currentTarget) }, session.slice(0, 8))),
+      h('time', {}, clock(entry.ended ?? entry.started)));
+    if (focused) this.head.querySelector(`[data-part="${focused}"]`)?.focus();
+  }
+
+  /** Called when the entry comes near to what is seen, or goes from there. */
+  near(isNear) {
+    this.seen = isNear;
+    if (isNear && this.due) this.page.fetchSoon(this);
+  }
+
+  /** Fetches what is due to be shown, if it is still near. */
+  async fetchDue() {
+    if (!this.due || !this.seen) return;
+    this.due = false;
+    const { node, state } = this.entry;
+    const made = (state === 'failed' && await fetched(of('failed', node), `the reply of ${node}`)) || await fetched(of('result', node), `what ${node} produced`);
+    if (made && !this.entry.superseded) this.result.replaceChildren(made);
+  }
+
+  async showAttempts() {
+    if (!this.attempts.open || this.attempts.dataset.at === this.settled) return;
+    this.attempts.dataset.at = this.settled;
+    const { node } = this.entry;
+    const answer = await fetch(of('attempts', node));
+    const found = answer.ok ? await answer.json() : [];
+    const rows = found.map(({ leg: of_leg, round, attempt, said }) => {
+      const shown = h('div');
+      const label = `leg ${of_leg}${round ? `, round ${round + 1}` : ''}, attempt ${attempt}`;
+      const buttons = said.map((what) => h('button', { type: 'button', class: 'small', 'aria-label': `${what} of ${label} of ${node}`, onclick: async () => {
+        const url = `${of('said', node)}&attempt=${of_leg}-${round}-${attempt}&what=${what}`;
+        shown.replaceChildren(await fetched(url, `${what}, ${label}`, what !== 'reply') ?? h('p', { class: 'quiet' }, `no ${what}`));
+      } }, what === 'verify' ? 'evidence' : what));
+      return h('li', {}, h('span', {}, label), ' ', ...buttons, shown);
+    });
+    const body = rows.length > 0 ? h('ul', {}, ...rows) : h('p', { class: 'quiet' }, 'nothing was kept');
+    this.attempts.replaceChildren(this.attempts.firstChild, body);
+  }
+
+  /** The buttons of a gate, with what its parents produced. */
+  showDecision() {
+    const { node, state } = this.entry;
+    const { status } = this.page;
+    if (state !== 'gate-paused') {
+      this.decision.replaceChildren();
+      this.deciding = null;
+      return;
+    }
+    if (!this.deciding) this.buildDecision(node);
+    const isOpen = Boolean(status?.waiting?.includes(node)) && !status.in_flight;
+    this.deciding.buttons.forEach((button) => { button.disabled = !isOpen || this.pending; });
+    this.deciding.note.textContent = isOpen ? '' : 'can be decided as soon as nothing else can run';
+  }
+
+  buildDecision(node) {
+    const decide = (choice) => h('button', { type: 'button', class: choice, 'aria-label': `${choice} ${node}`, onclick: () => this.decide(choice) }, choice);
+    const buttons = [decide('approve'), decide('reject')];
+    const note = h('span', { class: 'quiet' });
+    const material = h('div', { class: 'material' });
+    const id = this.page.runId;
+    this.deciding = { buttons, note };
+    this.decision.replaceChildren(
+      h('div', { class: 'buttons' }, ...buttons, note),
+      material,
+      h('div', { class: 'quiet' }, 'or in a terminal: ', command(`omg resume ${quoted(id)} --approve ${quoted(node)}`)));
+    this.page.parentsOf(node).then(async (parents) => {
+      const shown = await Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
+      material.replaceChildren(...shown.flatMap(([parent, made]) => [
+        h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']));
+    });
+  }
+
+  async decide(choice) {
+    this.pending = true;
+    this.showDecision();
+    const problem = await this.page.decide(this.entry.node, choice);
+    // What was accepted is told by the feed; until then nothing can be pressed twice.
+    if (problem) {
+      this.pending = false;
+      this.showDecision();
+    }
+  }
+
+  /** Asks what a running node is saying. */
+  async showTail() {
+    if (this.entry.state !== 'running') return;
+    const answer = await fetch(of('transcript', this.entry.node));
+    if (answer.status !== 200 || this.entry.state !== 'running') return;
+    const { entries } = await answer.json();
+    this.tail.replaceChildren(...entries.slice(-4).map((said) => (said.type === 'tool_use'
+      ? h('p', { class: 'tool' }, `uses ${inert(said.name)}`)
+      : h('p', { dir: 'auto' }, inert(said.text).slice(-600)))));
+  }
+}
+
+function details(entry) {
+  const retries = entry.retries.map(({ at, detail }, i) => h('p', { class: 'retry', dir: 'auto' }, h('time', {}, clock(at)), ` ↻ attempt ${i + 2}${detail ? ': ' : ''}`, inert(detail)));
+  const isBad = entry.state === 'failed' || entry.state === 'sent-back';
+  return [...retries, entry.detail && isBad && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail))].filter(Boolean);
+}
+
+/** Keeps the tails of running nodes that are on the page fresh; says `note` in their place where there can be none. */
+export function followTails(cards, note) {
+  const look = () => {
+    if (document.hidden) return;
+    for (const card of cards()) {
+      if (note()) card.tail.replaceChildren(h('p', { class: 'quiet' }, note()));
+      else if (card.seen) card.showTail();
+    }
+  };
+  setInterval(look, TRANSCRIPT_MS);
+}

@@ -1,0 +1,146 @@
+// What the tests of the pages share: a home of their own, runs in it, a server, and a browser that notes what goes wrong.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import readline from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+export const target = process.env.CARGO_TARGET_DIR ?? path.join(here, '../../target');
+const OMG = path.resolve(target, 'debug/omg');
+const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome']
+  .flatMap((name) => process.env.PATH.split(':').map((dir) => path.join(dir, name)))
+  .find((file) => fs.existsSync(file));
+
+/** A stand-in for `claude`: says what the file that its prompt names holds, and asks four cents for it. */
+const CLAUDE = `#!/bin/sh
+case "$1" in --version) echo "2.1.332 (Claude Code)"; exit 0;; esac
+said=$(printf '%s\\n' "$@" | sed -n 's/^@file //p' | head -1)
+printf '{"type":"result","subtype":"success","is_error":false,"result":%s,"session_id":"0f8fad5b-d9cb-469f-a165-70867728950e","total_cost_usd":0.0421,"usage":{"input_tokens":5120,"output_tokens":812}}' "$(cat "$said")"
+`;
+
+/** A directory to work in, with a home of `omg` and a stand-in for `claude`. */
+export class Place {
+  constructor() {
+    this.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'omg-web-'));
+    this.runs = path.join(this.dir, 'home/runs');
+    fs.mkdirSync(path.join(this.dir, 'bin'));
+    fs.writeFileSync(path.join(this.dir, 'bin/claude'), CLAUDE, { mode: 0o755 });
+    this.env = { ...process.env, OMG_HOME: path.join(this.dir, 'home'), HOME: this.dir, PATH: `${path.join(this.dir, 'bin')}:${process.env.PATH}` };
+    this.children = new Set();
+  }
+
+  /** What the stand-in says to a prompt `@file NAME`. */
+  says(name, text) {
+    fs.writeFileSync(path.join(this.dir, name), JSON.stringify(text));
+  }
+
+  /** A command that waits until `release(name)`. */
+  held(name) {
+    execFileSync('mkfifo', [path.join(this.dir, name)]);
+    return `cat ${name}`;
+  }
+
+  /** Lets go what `held` holds, which then prints `text`. */
+  release(name, text = 'released') {
+    return fs.promises.writeFile(path.join(this.dir, name), text);
+  }
+
+  /** Starts a run of `graph`; resolves with its id, and how it ends as `ended`. */
+  async run(graph, ...flags) {
+    const file = path.join(this.dir, `graph-${this.children.size}.yaml`);
+    fs.writeFileSync(file, graph);
+    const child = this.#start(['run', file, '--no-web', ...flags]);
+    const ended = new Promise((done) => child.on('close', done));
+    const id = await firstMatch(child.stdout, /\(run ([^)]+)\)/);
+    return { id, ended };
+  }
+
+  /** A run that is over. */
+  async finished(graph, ...flags) {
+    const { id, ended } = await this.run(graph, ...flags);
+    await ended;
+    return id;
+  }
+
+  /** `n` older runs that are copies of run `id`. */
+  copies(id, n) {
+    for (let i = 0; i < n; i++) {
+      const copy = `20200101-0000${String(i % 60).padStart(2, '0')}.${String(i).padStart(9, '0')}-1`;
+      fs.cpSync(path.join(this.runs, id), path.join(this.runs, copy), { recursive: true });
+      for (const name of ['state.json', 'events.jsonl']) {
+        const file = path.join(this.runs, copy, name);
+        fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replaceAll(id, copy));
+      }
+    }
+  }
+
+  /** Serves all runs; at `port` where one is given. */
+  async serve(port = 0) {
+    const child = this.#start(['serve', '--port', String(port), '--no-open']);
+    const url = await firstMatch(child.stdout, /(http:\/\/\S+)/);
+    return { url, port: Number(new URL(url).port), stop: () => ended(child) };
+  }
+
+  async close() {
+    await Promise.all([...this.children].map(ended));
+    fs.rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  #start(words) {
+    const child = spawn(OMG, words, { cwd: this.dir, env: this.env, stdio: ['ignore', 'pipe', 'inherit'] });
+    this.children.add(child);
+    return child;
+  }
+}
+
+function ended(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((done) => { child.on('close', done); child.kill('SIGTERM'); });
+}
+
+async function firstMatch(stream, form) {
+  for await (const line of readline.createInterface({ input: stream })) {
+    const found = form.exec(line);
+    if (found) {
+      stream.resume();
+      return found[1];
+    }
+  }
+  throw new Error(`ended without saying ${form}`);
+}
+
+/** A browser for a whole file of tests. */
+export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+
+/**
+ * A page that notes every error and every request that leaves this machine's server. `page.isFine()` says that there was none; errors that
+ * match `page.expected` are those of a test that breaks something.
+ */
+export async function open(browser, url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const wrong = [];
+  const origin = /^http:\/\/127\.0\.0\.1:\d+\//;
+  page.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
+  page.on('pageerror', (error) => wrong.push(String(error)));
+  page.on('request', (request) => { if (!origin.test(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  page.isFine = async () => {
+    const unexpected = wrong.filter((text) => !page.expected?.test(text));
+    assert.deepEqual(unexpected, []);
+    await context.close();
+  };
+  await page.goto(url);
+  return page;
+}
+
+/** The last entry of `node` in `state`, as soon as there is one. */
+export async function entry(page, node, state) {
+  const found = page.locator(`.entry[data-node="${node}"][data-state="${state}"]:not(.superseded)`);
+  await found.waitFor();
+  return found;
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { entry, launch, open, Place } from './harness.js';
+
+let browser;
+let place;
+before(async () => { browser = await launch(); place = new Place(); });
+after(async () => { await browser.close(); await place.close(); });
+
+test('a run is followed live to its end', async () => {
+  place.says('review', 'PASS\n\n# Review\n\nIt is **fit**:\n\n- one\n- two');
+  const run = await place.run(`
+name: live
+nodes:
+  - {id: log, type: command, command: "echo abc123"}
+  - {id: work, type: command, depends_on: [log], command: "${place.held('work')}"}
+  - {id: review, depends_on: [work], prompt: "@file review"}
+`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${run.id}/`);
+  await entry(page, 'log', 'passed');
+  await entry(page, 'work', 'running');
+  assert.match(await page.title(), /running · live/);
+  await page.getByText(`omg stop ${run.id}`).waitFor();
+  await place.release('work', 'a *released* thing');
+  const review = await entry(page, 'review', 'passed');
+  await page.locator('#state', { hasText: 'passed' }).waitFor();
+  await review.locator('.markdown strong', { hasText: 'fit' }).waitFor();
+  assert.equal(await review.locator('li').count(), 2);
+  await review.getByRole('button', { name: 'raw' }).click();
+  assert.match(await review.locator('pre').textContent(), /It is \*\*fit\*\*/);
+  assert.equal(await (await entry(page, 'work', 'passed')).locator('em').textContent(), 'released');
+  assert.equal(await page.locator('#cost').textContent(), '$0.0421');
+  assert.equal(await page.locator('#map .node[data-state="passed"]').count(), 3);
+  assert.match(await page.title(), /passed · live/);
+  assert.equal(await page.locator('.line.end').count(), 1);
+  await page.keyboard.press('l');
+  assert.equal(await page.locator('#timeline .bar[data-state="passed"]').count(), 3);
+  await run.ended;
+  await page.isFine();
+  await server.stop();
+});
+
+test('a gate is decided by keys alone, with what its parents produced beside it', async () => {
+  place.says('draft', 'PASS: the draft to decide on');
+  const id = await place.finished(`
+name: gated
+nodes:
+  - {id: draft, prompt: "@file draft"}
+  - {id: may-publish, type: gate, depends_on: [draft]}
+  - {id: publish, type: command, depends_on: [may-publish], command: "echo published"}
+`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  const gate = await entry(page, 'may-publish', 'gate-paused');
+  await gate.getByText('the draft to decide on').waitFor();
+  assert.match(await page.title(), /waits for you/);
+  await gate.getByText(`omg resume ${id} --approve may-publish`).waitFor();
+  await gate.locator('.approve:enabled').waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('Enter');
+  await (await entry(page, 'publish', 'passed')).getByText('published').waitFor();
+  await (await entry(page, 'may-publish', 'passed')).getByText('approved', { exact: true }).first().waitFor();
+  assert.equal(await page.getByRole('button', { name: /approve|reject/ }).count(), 0);
+  await page.locator('#state', { hasText: 'passed' }).waitFor();
+  await page.getByText('resumed: leg 2').waitFor();
+  await page.isFine();
+  await server.stop();
+});
+
+test('a page outlives its server, and decides a gate with the next one', async () => {
+  const run = await place.run(`
+name: restarted
+nodes:
+  - {id: slow, type: command, command: "${place.held('slow')}"}
+  - {id: gate, type: gate, depends_on: [slow]}
+`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${run.id}/`);
+  page.expected = /Failed to load resource|ERR_/;
+  await entry(page, 'slow', 'running');
+  await server.stop();
+  await page.locator('#state', { hasText: 'reconnecting' }).waitFor();
+  await place.release('slow');
+  await run.ended;
+  const next = await place.serve(server.port);
+  const gate = await entry(page, 'gate', 'gate-paused');
+  assert.equal(await page.locator('.entry').count(), 2, 'nothing is told twice');
+  await gate.locator('.reject').click();
+  await entry(page, 'gate', 'failed');
+  await page.locator('#state', { hasText: 'failed' }).waitFor();
+  await page.isFine();
+  await next.stop();
+});
+
+test('a pause and an end are announced to a person who allowed it', async () => {
+  const run = await place.run(`
+name: told
+nodes:
+  - {id: first, type: command, command: "${place.held('first')}"}
+  - {id: gate, type: gate, depends_on: [first]}
+`);
+  const server = await place.serve();
+  const page = await open(browser, 'about:blank');
+  // A browser without a desktop shows no notification: what it would have shown is kept.
+  await page.addInitScript(() => {
+    window.told = [];
+    window.Notification = class { static permission = 'granted'; constructor(text) { window.told.push(text); } };
+  });
+  await page.goto(`${server.url}run/${run.id}/`);
+  await entry(page, 'first', 'running');
+  await place.release('first');
+  await page.waitForFunction(() => window.told[0] === 'told: waits for you at gate');
+  await (await entry(page, 'gate', 'gate-paused')).locator('.approve').click();
+  await page.waitForFunction(() => window.told.at(-1) === 'told: passed');
+  assert.equal(await page.evaluate(() => window.told.length), 2);
+  await page.isFine();
+  await server.stop();
+});
+
+test('why a node failed, every attempt of it and its evidence can be reached', async () => {
+  place.says('wrong', 'PASS: I say so');
+  const id = await place.finished(`
+name: failing
+nodes:
+  - id: wrong
+    prompt: "@file wrong"
+    success_check: {verify: {command: "echo the evidence says no; exit 1"}}
+    retry: {max: 1, on: [verify_failed]}
+  - {id: after, type: command, command: "true", depends_on: [wrong]}
+`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  const wrong = await entry(page, 'wrong', 'failed');
+  await wrong.locator('.detail').waitFor();
+  assert.equal(await wrong.locator('.retry').count(), 1);
+  await wrong.locator('.result', { hasText: 'I say so' }).waitFor();
+  await wrong.locator('summary').click();
+  await wrong.getByRole('button', { name: 'verify of leg 1, attempt 2 of wrong' }).click();
+  await wrong.locator('.attempts').getByText('the evidence says no').waitFor();
+  await page.locator('.line.end summary').click();
+  assert.match(await page.locator('.line.end li').textContent(), /^after: .*wrong/);
+  await page.getByText(`omg resume ${id} --retry-failed`).waitFor();
+  assert.equal(await page.locator('#cost').textContent(), '$0.0842');
+  await page.isFine();
+  await server.stop();
+});
+
+test('an entry is found by its address, by the map, by keys and by filters', async () => {
+  const nodes = Array.from({ length: 40 }, (_, i) => `  - {id: n${i}, type: command, command: "${i === 30 ? 'exit 1' : 'seq 3'}"}`);
+  const id = await place.finished(`name: many\nnodes:\n${nodes.join('\n')}\n`, '--continue-on-fail');
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/#node=n7`);
+  await page.waitForFunction(() => document.activeElement.dataset.node === 'n7');
+  await page.locator('#map .node[aria-label^="n30,"]').click();
+  await page.waitForFunction(() => document.activeElement.dataset.node === 'n30');
+  const [first, second] = await page.locator('.entry').evaluateAll((all) => all.slice(0, 2).map((one) => one.dataset.node));
+  await page.reload();
+  await page.goto(`${server.url}run/${id}/#node=${first}`);
+  await page.waitForFunction((node) => document.activeElement.dataset.node === node, first);
+  await page.keyboard.press('j');
+  await page.waitForFunction((node) => document.activeElement.dataset.node === node, second);
+  await page.keyboard.press('/');
+  await page.keyboard.type('n3');
+  await page.locator('#found', { hasText: '11 shown' }).waitFor();
+  await page.locator('#of-state').selectOption('failed');
+  await page.locator('#found', { hasText: '1 shown' }).waitFor();
+  assert.equal(await page.locator('.entry:visible').getAttribute('data-node'), 'n30');
+  await page.isFine();
+  await server.stop();
+});
