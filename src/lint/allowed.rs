@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::advice::{Advice, Remarks, SUGGESTIONS_MAX, meant};
+use super::advice::{Advice, Place, Remarks, SUGGESTIONS_MAX, meant};
 use super::{SWEEPS, Sweep};
 use crate::graph::Graph;
 
@@ -30,6 +30,16 @@ pub struct Allowed {
     written: Vec<String>,
     /// By sweep and node, `None` for all nodes.
     entries: HashSet<(String, Option<String>)>,
+}
+
+/// The remark on an `x-omg-allow` in the file of a fragment, which stands at `place`.
+pub fn allowance_of_a_fragment(fragment: &str, place: Place) -> Advice {
+    let mut remarks = Remarks::of(&SWEEP);
+    let detail = format!(
+        "it stands in the fragment {fragment:?}, where it silences nothing: allow it in the graph, at the node that cites it"
+    );
+    remarks.graph(ALLOW_KEY, detail).place = Some(place);
+    remarks.into_list().remove(0)
 }
 
 impl Allowed {

@@ -20,6 +20,8 @@ pub(super) struct Fragment {
     pub points: Vec<String>,
     /// Those of them that nothing in the file uses, each with its place.
     pub unused: Vec<(String, Span)>,
+    /// Where it allows what a sweep says, which only a graph can.
+    pub allowance: Option<Span>,
     /// What it declares.
     pub body: Body,
 }

@@ -11,6 +11,7 @@ use super::loops;
 use super::tokens::{self, Kind as TokenKind};
 use crate::graph::check::Label;
 use crate::graph::id;
+use crate::lint::ALLOW_KEY;
 use crate::load::files::Files;
 use crate::load::problem::Problem;
 use crate::load::within::Finder;
@@ -99,7 +100,8 @@ impl Reader<'_, '_> {
         let place =
             |point: &String| declared.iter().find(|item| filled(item) == Some(point)).map(|item| item.span);
         let unused = unused.map(|point| (point.clone(), place(point).unwrap_or_default())).collect();
-        Some(Fragment { name: name.into(), file, description, points, unused, body })
+        let allowance = get(ALLOW_KEY).map(|entry| entry.key.span);
+        Some(Fragment { name: name.into(), file, description, points, unused, allowance, body })
     }
 
     fn name(&mut self, name: &str, root: &Node<'_>, entry: Option<&Entry<'_, '_>>) {

@@ -20,7 +20,7 @@ use crate::lint::{self, Place};
 use crate::load::citation::{Chain, Step, charged};
 use crate::load::decode::described;
 use crate::load::problem::{Problem, line_columns};
-use crate::load::yaml::{Kind, Node};
+use crate::load::yaml::{Kind, Node, Span};
 
 /// Puts the fragments of `nodes` in their places.
 pub(super) fn resolve(nodes: &mut Vec<Node<'_>>, library: &mut Library<'_>) -> Resolved {
@@ -248,17 +248,24 @@ impl<'s> Resolver<'_, '_, 's> {
     }
 
     fn advise(&mut self, fragment: &Fragment) {
-        if fragment.unused.is_empty() || !self.told.insert(Rc::clone(&fragment.name)) {
+        let is_sound = fragment.unused.is_empty() && fragment.allowance.is_none();
+        if is_sound || !self.told.insert(Rc::clone(&fragment.name)) {
             return;
         }
         let files = self.library.files();
         let file = &files.get(fragment.file).name;
-        let places = line_columns(files, fragment.unused.iter().map(|(_, span)| span.start).collect());
-        let remarks = fragment.unused.iter().map(|(point, span)| {
+        let spans = fragment.unused.iter().map(|(_, span)| *span).chain(fragment.allowance);
+        let places = line_columns(files, spans.map(|span| span.start).collect());
+        let place = |span: Span| {
             let (line, column) = places.get(&span.start).copied().unwrap_or((1, 1));
-            lint::unused_substitution(&fragment.name, point, Place { file: file.clone(), line, column })
-        });
-        self.resolved.advice.extend(remarks);
+            Place { file: file.clone(), line, column }
+        };
+        let name = &*fragment.name;
+        let unused = fragment.unused.iter();
+        let unused = unused.map(|(point, span)| lint::unused_substitution(name, point, place(*span)));
+        let allowance =
+            fragment.allowance.iter().map(|span| lint::allowance_of_a_fragment(name, place(*span)));
+        self.resolved.advice.extend(unused.chain(allowance));
     }
 
     /// The citing node with the fragment's keys beside its own.
