@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::advice::{Advice, Remarks, SUGGESTIONS_MAX, meant};
+use super::advice::{Advice, Place, Remarks, SUGGESTIONS_MAX, meant};
 use super::{SWEEPS, Sweep};
 use crate::graph::Graph;
 
@@ -32,6 +32,16 @@ pub struct Allowed {
     entries: HashSet<(String, Option<String>)>,
 }
 
+/// The remark on an `x-omg-allow` in the file of a fragment, which stands at `place`.
+pub fn allowance_of_a_fragment(fragment: &str, place: Place) -> Advice {
+    let mut remarks = Remarks::of(&SWEEP);
+    let detail = format!(
+        "it stands in the fragment {fragment:?}, where it silences nothing: allow it in the graph, at the node that cites it"
+    );
+    remarks.graph(ALLOW_KEY, detail).place = Some(place);
+    remarks.into_list().remove(0)
+}
+
 impl Allowed {
     /// Takes the entries as they are written.
     pub fn new(written: Vec<String>) -> Self {
@@ -44,8 +54,14 @@ impl Allowed {
 
     /// Whether the author allows what `advice` remarks.
     pub fn covers(&self, advice: &Advice) -> bool {
-        let has = |node: Option<String>| self.entries.contains(&(advice.id.to_owned(), node));
-        !self.entries.is_empty() && (has(None) || has(advice.node.clone()))
+        let has =
+            |node: Option<&str>| self.entries.contains(&(advice.id.to_owned(), node.map(str::to_owned)));
+        // The nodes of a fragment are allowed what the node that cites it is.
+        let mut of_node = advice.node.iter().flat_map(|id| {
+            let ends = id.match_indices('/').map(|(at, _)| at).chain([id.len()]);
+            ends.map(|end| &id[..end])
+        });
+        !self.entries.is_empty() && (has(None) || of_node.any(|id| has(Some(id))))
     }
 
     /// The entries that can silence nothing.
@@ -57,7 +73,7 @@ impl Allowed {
                 (id, _) if !SWEEPS.into_iter().any(|sweep| sweep.id.eq_ignore_ascii_case(id)) => {
                     format!("{id:?} is no sweep, so it silences nothing; omg lint --list names them")
                 }
-                (_, Some(node)) if graph.find(node).is_none() => {
+                (_, Some(node)) if !is_node(graph, node) => {
                     let hint = meant(graph, node, &mut suggestions_left);
                     format!("{node:?} is no node of this graph, so {entry:?} silences nothing{hint}")
                 }
@@ -67,6 +83,12 @@ impl Allowed {
         }
         remarks.into_list()
     }
+}
+
+/// Whether `name` is a node, or one that cites a fragment of several nodes, whose place these took.
+fn is_node(graph: &Graph, name: &str) -> bool {
+    let below = |id: &str| id.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+    graph.find(name).is_some() || graph.nodes().iter().any(|node| below(node.id.as_str()))
 }
 
 /// The id of the sweep, and the node.

@@ -33,7 +33,7 @@ mod unread_verdict;
 mod unused_input;
 
 pub use advice::{Advice, Place};
-pub use allowed::{ALLOW_KEY, Allowed};
+pub use allowed::{ALLOW_KEY, Allowed, allowance_of_a_fragment};
 pub use budgets::unkept as unkept_budgets;
 pub use bypass::bypassing;
 pub use catalogue::catalogue;

@@ -1,4 +1,4 @@
-//! Text of a model that becomes part of a command line: the shell reads it as code (FACTS 4.4, case I5).
+//! Text of a model or of another command that becomes part of a command line: the shell reads it as code (FACTS 4.4, case I5).
 
 use super::{Remarks, Subject, Sweep};
 use crate::graph::{Graph, Node, Work, export};
@@ -7,7 +7,7 @@ use crate::text::template::{self, Kind, Token};
 pub(super) const SWEEP: Sweep = Sweep {
     id: "OMG030",
     name: "spliced-reply",
-    summary: "what a model said becomes part of a command line",
+    summary: "what a node said becomes part of a command line",
     why: "The shell reads the text as code: a quote or a semicolon in a reply ends the command that you wrote and begins \
           another. `{{ artifacts.ID }}` without the filter is safe, it is a path; so is the variable `$OMG_ARTIFACT_ID` of a \
           direct parent, in double quotes.",
@@ -45,10 +45,14 @@ fn remark(token: &Token<'_>, node: &Node, graph: &Graph) -> Option<String> {
     let written = token.written;
     match token.kind {
         Kind::Artifacts if token.inline && token.reference != node.id.as_str() => {
-            graph.find(token.reference)?;
+            let named = graph.node(graph.find(token.reference)?);
+            let what = match named.work {
+                Work::Command(_) => "what a command printed",
+                Work::Model(_) | Work::Gate => "a reply",
+            };
             let variable = export::artifact_variable(export::called(node.id.as_str(), token.reference));
             Some(format!(
-                "{written} makes a reply part of the command line, where the shell reads it as code: \
+                "{written} makes {what} part of the command line, where the shell reads it as code: \
                  read the file \"${variable}\" instead"
             ))
         }

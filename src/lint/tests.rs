@@ -37,3 +37,30 @@ fn an_allowance_silences_a_sweep_everywhere_or_at_a_node() {
         assert_eq!(said(&format!("{allow}{nodes}")), wanted, "{allow}");
     }
 }
+
+#[test]
+fn an_allowance_at_a_node_covers_the_nodes_of_the_fragment_that_it_cites() {
+    let place = tempfile::TempDir::new().unwrap_or_else(|error| panic!("{error}"));
+    let put = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it lies in a directory"))
+            .and_then(|()| std::fs::write(&path, text))
+            .unwrap_or_else(|error| panic!("{error}"));
+        path
+    };
+    put(
+        "fragments/f.yaml",
+        "fragment: f\ndescription: d\nexit: b\nnodes:\n- {id: a, prompt: x}\n- {id: b, depends_on: [a], prompt: x}\n",
+    );
+    for (allow, wanted) in [
+        ("OMG020 r", vec![]),
+        ("OMG020 r/a", vec!["OMG020"]),
+        ("OMG020 q", vec!["OMG020", "OMG020", "OMG110"]),
+    ] {
+        let path = put("g.yaml", &format!("x-omg-allow: [{allow}]\nnodes: [{{id: r, use: f}}]\n"));
+        let source = Source::read(&path).unwrap_or_else(|error| panic!("{error}"));
+        let loaded = load::load(&source).unwrap_or_else(|problems| panic!("{problems}"));
+        let said: Vec<&str> = loaded.advice.iter().map(|advice| advice.id).collect();
+        assert_eq!(said, wanted, "{allow}");
+    }
+}

@@ -10,6 +10,7 @@ use crate::graph::check::{Label, Site};
 use crate::graph::raw::{RawFeedback, RawGraph, RawNode, RawRetry, RawSuccessCheck, RawVerify};
 use crate::load::files::Files;
 use crate::load::problem::Problem;
+use crate::load::within;
 use crate::load::yaml::{Kind, Node, scalar};
 use crate::text::suggest;
 
@@ -464,7 +465,8 @@ impl Decoder<'_, '_> {
     fn note(&mut self, at: &Node<'_>, message: impl Into<String>, hint: Option<String>) {
         let label = self.label.as_ref();
         let node = self.node.map(|at| label.map_or(Label::Place(at), |id| Label::Id(id.clone())));
-        self.problems.push((self.node, Problem { node, hint, ..Problem::at(at.span, message) }));
+        let problem = within::whole(at).problem(self.files, message.into());
+        self.problems.push((self.node, Problem { node, hint, ..problem }));
     }
 }
 

@@ -13,6 +13,7 @@ mod locate;
 pub mod problem;
 pub mod source;
 pub(crate) mod values;
+pub(crate) mod within;
 pub(crate) mod yaml;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use locate::{Tree, locate};
 use problem::Problem;
 pub use problem::{Cited, Problems, Report};
 pub use source::{LoadError, Source};
+use within::{Finder, Spot};
 use yaml::{Limits, Node, Span};
 
 /// A graph that was loaded from a file.
@@ -120,7 +122,8 @@ fn load_as(source: &Source, keep: bool) -> Result<(Loaded, Option<Tree<'_>>), Pr
     problems.extend(undecoded.into_iter().map(|(node, problem)| places.charged(node, problem)));
     let faults = checked.err().unwrap_or_default();
     let told = faults.iter().filter(|fault| !is_echo(fault, &doubt));
-    problems.extend(told.map(|fault| places.problem(fault)));
+    let mut finder = Finder::of(&files);
+    problems.extend(told.map(|fault| places.problem(fault, &mut finder)));
     drop(root);
     // What nodes share by an alias, a merge or a fragment is wrong once, however many of them have it.
     let problems = citation::merged(problems);
@@ -157,12 +160,50 @@ impl<'t, 's> Places<'t, 's> {
     }
 
     /// A fault with the place of its site.
-    fn problem(&self, fault: &Fault) -> Problem {
-        let problem = Problem {
-            hint: fault.hint.clone(),
-            ..Problem::at(self.span(&fault.site), fault.message.clone())
+    fn problem(&self, fault: &Fault, finder: &mut Finder<'_, '_>) -> Problem {
+        if let Some((span, fragment)) = self.citer_at_fault(fault) {
+            let message = format!("{} (the fragment {fragment:?} says {})", fault.message, fault.site.key);
+            let problem = Problem { hint: fault.hint.clone(), ..Problem::at(span, message) };
+            return self.charged(fault.site.node, problem);
+        }
+        let spot = match (&fault.within, self.value(&fault.site)) {
+            (Some(words), Ok(value)) => finder.find("", value, words),
+            (None, Ok(value)) if fault.rule.judges_values() => within::whole(value),
+            (_, Ok(value)) => Spot::at(value.span),
+            (_, Err(span)) => Spot::at(span),
         };
-        self.charged(fault.site.node, problem)
+        let mut message = fault.message.clone();
+        if let (Some(words), Some(written)) = (&fault.within, &spot.written) {
+            message = message.replace(words, written);
+        }
+        let problem = spot.problem(self.files, message);
+        self.charged(fault.site.node, Problem { hint: fault.hint.clone(), ..problem })
+    }
+
+    /// What a citing node says and a fragment cannot bear, and the fragment's name: parents of a node that resumes a
+    /// session, a type over the keys of another.
+    fn citer_at_fault(&self, fault: &Fault) -> Option<(Span, &'t str)> {
+        let at = fault.site.node?;
+        let chain = self.chains.get(at)?.as_ref()?;
+        let item = self.items.get(at)?;
+        let depth = |span: Span| {
+            let file = self.files.holding(span);
+            chain.iter().position(|step| step.file == Some(file)).map_or(0, |at| at + 1)
+        };
+        let key = depth(item.get(fault.site.key)?.span);
+        let (span, outer) = match fault.rule {
+            Rule::Session => {
+                // Without parents of its own a fragment's node waits for those of the node that cites it.
+                let outer = item.get("depends_on").map_or(0, |parents| depth(parents.span));
+                (chain.get(outer)?.at, outer)
+            }
+            Rule::Command => {
+                let kind = item.get("type")?.span;
+                (kind, depth(kind))
+            }
+            _ => return None,
+        };
+        (outer < key).then(|| (span, &*chain[key - 1].fragment))
     }
 
     /// A problem of a node, charged to the file that it stands in.
@@ -175,26 +216,26 @@ impl<'t, 's> Places<'t, 's> {
         }
     }
 
-    /// Walks to `site` as far as the tree goes: a missing key is shown where it would stand.
-    fn span(&self, site: &Site) -> Span {
+    /// The value at `site`; where there is none, the place where it would stand.
+    fn value(&self, site: &Site) -> Result<&'t Node<'s>, Span> {
         let mut at = self.root;
         if let Some(node) = site.node {
-            let Some(item) = self.items.get(node) else { return self.root.span };
+            let Some(item) = self.items.get(node) else { return Err(self.root.span) };
             at = item;
             let first = site.key.split('.').next().unwrap_or_default();
             if at.get(first).is_none() {
                 // The id names the node better than all of its lines do.
-                return at.get("id").map_or(at.span, |id| id.span);
+                return Err(at.get("id").map_or(at.span, |id| id.span));
             }
         }
         for part in site.key.split('.') {
             match at.get(part) {
                 Some(value) => at = value,
-                None => return at.span,
+                None => return Err(at.span),
             }
         }
         let item = site.item.and_then(|item| at.items()?.get(item));
-        item.map_or(at.span, |item| item.span)
+        Ok(item.unwrap_or(at))
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Fault {
     pub message: String,
     /// What to write instead, if there is one answer.
     pub hint: Option<String>,
+    /// What it is about within the value of the key, such as a token.
+    pub within: Option<String>,
     /// The rule's place in the order of the rules.
     pub rule: Rule,
 }
@@ -75,6 +77,12 @@ impl Rule {
     /// Whether the rule looks for a name among the ids, so that it says nothing useful while an id is in doubt.
     pub fn judges_names(self) -> bool {
         self == Rule::Parents
+    }
+
+    /// Whether the rule judges the text of a value, and not whether the value may be there.
+    pub fn judges_values(self) -> bool {
+        use Rule::{Budget, Nul, Retry, Spaces, SuccessCheck, Timeout, Words, Worktree};
+        matches!(self, Words | SuccessCheck | Spaces | Worktree | Retry | Timeout | Budget | Nul)
     }
 
     /// Whether the rule misses what more ids or edges might add, so that it says nothing useful while some are in doubt.
@@ -193,6 +201,7 @@ impl<'r> Found<'r> {
             site: Site { node: None, key, item: None },
             message: message.into(),
             hint: None,
+            within: None,
             rule,
         })
     }
@@ -227,7 +236,7 @@ impl<'r> At<'_, 'r> {
 
     fn fault(&mut self, rule: Rule, key: &'static str, message: impl Into<String>) -> &mut Fault {
         let site = Site { node: Some(self.node), key, item: None };
-        self.found.push(Fault { site, message: message.into(), hint: None, rule })
+        self.found.push(Fault { site, message: message.into(), hint: None, within: None, rule })
     }
 }
 
@@ -239,6 +248,11 @@ impl Fault {
 
     fn hint_if_any(&mut self, hint: Option<String>) -> &mut Self {
         self.hint = hint;
+        self
+    }
+
+    fn within(&mut self, words: &str) -> &mut Self {
+        self.within = Some(words.to_owned());
         self
     }
 

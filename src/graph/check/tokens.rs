@@ -28,7 +28,7 @@ pub(super) fn check(found: &mut Found<'_>, by_id: &ById<'_>, loops: &Loops) {
         for (key, text) in templates(node) {
             for token in template::feedback_tokens(text) {
                 if let Some(message) = wrong(found, by_id, loops, at, &token) {
-                    found.at(at).fault(Rule::FeedbackTokens, key, message);
+                    found.at(at).fault(Rule::FeedbackTokens, key, message).within(token.written);
                 }
             }
         }

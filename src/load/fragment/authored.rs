@@ -4,27 +4,39 @@
 
 use super::tokens;
 use crate::load::decode::Doubt;
+use crate::load::files::Files;
 use crate::load::problem::Problem;
+use crate::load::within::Finder;
 use crate::load::yaml::{Kind, Node};
 
 /// Looks for `/` in the names of a node of a graph's own file. A name that was refused is not looked for again: `doubt`
 /// takes its place at the node `at`.
-pub(super) fn check(item: &Node<'_>, at: usize, doubt: &mut Doubt) -> Vec<Problem> {
+pub(super) fn check(item: &Node<'_>, at: usize, files: &Files<'_>, doubt: &mut Doubt) -> Vec<Problem> {
     let mut problems = Vec::new();
+    let mut finder = Finder::of(files);
     let Kind::Mapping(own) = &item.target().kind else { return problems };
     let merged = own.iter().any(|(key, _)| key.is_merge_key());
     let entries = if merged { item.entries() } else { None };
     let pairs = own.iter().filter_map(|(key, value)| Some((key.text()?, value)));
     match entries {
         Some(entries) => {
-            entries.iter().for_each(|entry| key(entry.name, entry.value, at, doubt, &mut problems));
+            entries
+                .iter()
+                .for_each(|entry| key(entry.name, entry.value, at, &mut finder, doubt, &mut problems));
         }
-        None => pairs.for_each(|(word, value)| key(word, value, at, doubt, &mut problems)),
+        None => pairs.for_each(|(word, value)| key(word, value, at, &mut finder, doubt, &mut problems)),
     }
     problems
 }
 
-fn key(word: &str, value: &Node<'_>, at: usize, doubt: &mut Doubt, problems: &mut Vec<Problem>) {
+fn key(
+    word: &str,
+    value: &Node<'_>,
+    at: usize,
+    finder: &mut Finder<'_, '_>,
+    doubt: &mut Doubt,
+    problems: &mut Vec<Problem>,
+) {
     let names_fragment = |text: Option<&str>| text.is_some_and(|text| text.contains('/'));
     match word {
         "id" if names_fragment(value.text()) => {
@@ -56,8 +68,9 @@ fn key(word: &str, value: &Node<'_>, at: usize, doubt: &mut Doubt, problems: &mu
             return;
         }
         for token in tokens::tokens(text).filter(|token| names_fragment(token.id())) {
+            let span = finder.find("", scalar, token.written).span;
             problems.push(
-                Problem::at(scalar.span, format!("{} reaches into a fragment", token.written))
+                Problem::at(span, format!("{} reaches into a fragment", token.written))
                     .hint("name the node that cites it: its value is the fragment's exit's"),
             );
             doubt.unresolved(at);

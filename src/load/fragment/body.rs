@@ -20,6 +20,8 @@ pub(super) struct Fragment {
     pub points: Vec<String>,
     /// Those of them that nothing in the file uses, each with its place.
     pub unused: Vec<(String, Span)>,
+    /// Where it allows what a sweep says, which only a graph can.
+    pub allowance: Option<Span>,
     /// What it declares.
     pub body: Body,
 }
@@ -84,7 +86,9 @@ impl Block {
                     is_bound |= matches!(token.kind, TokenKind::With(_));
                 }
             });
-            let (name, value) = (Rc::new(entry.key.owned()), Rc::new(entry.value.owned()));
+            let value = entry.value.owned();
+            let value = Rc::new(if varies { value.sharing_scalars() } else { value });
+            let name = Rc::new(entry.key.owned());
             Key { name, value, varies, is_bound }
         });
         let id_span = entries.iter().find(|entry| entry.name == "id").map_or(span, |entry| entry.value.span);

@@ -10,7 +10,9 @@ use crate::graph::check::Label;
 use crate::graph::id::is_segment;
 use crate::load::citation::Chain;
 use crate::load::decode::{self, described};
+use crate::load::files::Files;
 use crate::load::problem::Problem;
+use crate::load::within::Finder;
 use crate::load::yaml::{Kind, Node, Span};
 use crate::text::suggest;
 
@@ -97,6 +99,7 @@ impl<'s> Citing<'s> {
         used: &Node<'s>,
         fragment: &Fragment,
         authored: &mut Authored,
+        files: &Files<'_>,
     ) -> Result<String, Vec<Problem>> {
         let mut problems = Vec::new();
         for (key, _) in &self.entries {
@@ -128,25 +131,36 @@ impl<'s> Citing<'s> {
                 );
             }
         }
-        problems.extend(self.bound_references(&id, authored));
+        if let Some(other) = authored.folded(&id) {
+            problems.push(
+                Problem::at(
+                    span,
+                    format!("the id differs from {other:?} only by case, and both cite a fragment of several nodes"),
+                )
+                .hint("the nodes of both would be one file each on a disk that does not tell case apart"),
+            );
+        }
+        problems.extend(self.bound_references(&id, authored, files));
         if problems.is_empty() { Ok(id) } else { Err(problems) }
     }
 
     /// Artifacts that a binding names and that can never be there.
-    fn bound_references(&self, id: &str, authored: &mut Authored) -> Vec<Problem> {
+    fn bound_references(&self, id: &str, authored: &mut Authored, files: &Files<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
+        let mut finder = Finder::of(files);
         let Some(with) = self.get("with") else { return problems };
         with.each_scalar(&mut |at, text| {
             for token in tokens::tokens(text) {
                 let TokenKind::Artifacts(named) = token.kind else { continue };
                 if named == id {
                     let message = format!("{} is the node's own, which comes after it", token.written);
-                    problems.push(Problem::at(at.span, message));
+                    problems.push(finder.find("", at, token.written).problem(files, message));
                 } else if self.chain.is_none() && !authored.counts.contains_key(named) {
                     let message =
                         format!("{} names {named:?}, which is no node of this graph", token.written);
                     let hint = authored.meant(named);
-                    problems.push(Problem { hint, ..Problem::at(at.span, message) });
+                    let problem = finder.find("", at, token.written).problem(files, message);
+                    problems.push(Problem { hint, ..problem });
                 }
             }
         });
@@ -157,6 +171,8 @@ impl<'s> Citing<'s> {
 /// The ids of the graph's own file.
 pub(super) struct Authored {
     counts: HashMap<String, usize>,
+    /// By id in lower case: the first node that cites a fragment of several nodes and is called so.
+    citers: HashMap<String, String>,
     suggestions_left: usize,
 }
 
@@ -167,7 +183,13 @@ impl Authored {
         for id in ids {
             *counts.entry(id.to_owned()).or_default() += 1;
         }
-        Self { counts, suggestions_left: SUGGESTIONS_MAX }
+        Self { counts, citers: HashMap::new(), suggestions_left: SUGGESTIONS_MAX }
+    }
+
+    /// The earlier citer of several nodes whose id differs from `id` only by case.
+    fn folded(&mut self, id: &str) -> Option<String> {
+        let first = self.citers.entry(id.to_ascii_lowercase()).or_insert_with(|| id.to_owned());
+        (first != id).then(|| first.clone())
     }
 
     /// Whether several nodes have the id.

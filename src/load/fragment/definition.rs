@@ -11,7 +11,10 @@ use super::loops;
 use super::tokens::{self, Kind as TokenKind};
 use crate::graph::check::Label;
 use crate::graph::id;
+use crate::lint::ALLOW_KEY;
+use crate::load::files::Files;
 use crate::load::problem::Problem;
+use crate::load::within::Finder;
 use crate::load::yaml::tree::Entry;
 use crate::load::yaml::{Kind, Node, Span};
 use crate::text::suggest;
@@ -28,11 +31,17 @@ pub(super) fn read(
     name: &str,
     file: usize,
     root: &Node<'_>,
+    files: &Files<'_>,
     problems: &mut Vec<Problem>,
 ) -> Option<Fragment> {
     let before = problems.len();
-    let mut reader =
-        Reader { problems, points: Points::default(), label: None, suggestions_left: SUGGESTIONS_MAX };
+    let mut reader = Reader {
+        problems,
+        finder: Finder::of(files),
+        points: Points::default(),
+        label: None,
+        suggestions_left: SUGGESTIONS_MAX,
+    };
     let fragment = reader.fragment(name, file, root);
     if problems.len() == before { fragment } else { None }
 }
@@ -44,14 +53,15 @@ struct Points {
     used: HashSet<String>,
 }
 
-struct Reader<'p> {
+struct Reader<'p, 's> {
     problems: &'p mut Vec<Problem>,
+    finder: Finder<'p, 's>,
     points: Points,
     label: Option<Label>,
     suggestions_left: usize,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn fragment(&mut self, name: &str, file: usize, root: &Node<'_>) -> Option<Fragment> {
         let Some(entries) = root.entries() else {
             self.tell(
@@ -90,7 +100,8 @@ impl Reader<'_> {
         let place =
             |point: &String| declared.iter().find(|item| filled(item) == Some(point)).map(|item| item.span);
         let unused = unused.map(|point| (point.clone(), place(point).unwrap_or_default())).collect();
-        Some(Fragment { name: name.into(), file, description, points, unused, body })
+        let allowance = get(ALLOW_KEY).map(|entry| entry.key.span);
+        Some(Fragment { name: name.into(), file, description, points, unused, allowance, body })
     }
 
     fn name(&mut self, name: &str, root: &Node<'_>, entry: Option<&Entry<'_, '_>>) {
@@ -168,7 +179,10 @@ impl Reader<'_> {
             let mut namespaced = Vec::new();
             entry.value.each_scalar(&mut |at, text| {
                 let ids = tokens::tokens(text).filter(|token| token.id().is_some_and(|id| id.contains('/')));
-                namespaced.extend(ids.map(|token| (at.span, token.written.to_owned())));
+                let finder = &mut self.finder;
+                namespaced.extend(
+                    ids.map(|token| (finder.find("/", at, token.written).span, token.written.to_owned())),
+                );
             });
             for (span, written) in namespaced {
                 self.tell(
@@ -259,7 +273,10 @@ impl Reader<'_> {
             entry.value.each_scalar(&mut |at, text| {
                 let named = tokens::tokens(text).filter_map(|token| Some((token.written, token.id()?)));
                 let unknown = named.filter(|(_, id)| !ids.contains(*id));
-                undeclared.extend(unknown.map(|(written, id)| (at.span, written.to_owned(), id.to_owned())));
+                let finder = &mut self.finder;
+                undeclared.extend(unknown.map(|(written, id)| {
+                    (finder.find("ids", at, written).span, written.to_owned(), id.to_owned())
+                }));
             });
             for (span, written, id) in undeclared {
                 self.undeclared(span, &written, &id, ids);
@@ -380,12 +397,12 @@ impl Reader<'_> {
     /// The bindings that stand in `value`.
     fn bindings(&mut self, value: &Node<'_>) {
         let mut wrong = Vec::new();
-        let points = &mut self.points;
+        let (points, finder) = (&mut self.points, &mut self.finder);
         value.each_scalar(&mut |at, text| {
             for token in tokens::tokens(text) {
                 match (token.kind, &points.declared) {
                     (TokenKind::Malformed, _) => wrong.push((
-                        at.span,
+                        finder.find("with", at, token.written).span,
                         format!("{} can never be filled: a binding is {{{{ with.NAME }}}}", token.written),
                         None,
                     )),
@@ -394,7 +411,8 @@ impl Reader<'_> {
                     {
                         let hint = suggest::hint(name, declared.iter().map(String::as_str));
                         let message = format!("{} names no point of substitutions", token.written);
-                        wrong.push((at.span, message, hint.or(Some(format!("declare {name} there")))));
+                        let span = finder.find("with", at, token.written).span;
+                        wrong.push((span, message, hint.or(Some(format!("declare {name} there")))));
                     }
                     (TokenKind::With(name), _) => drop(points.used.insert(name.to_owned())),
                     _ => {}
@@ -440,6 +458,6 @@ fn find_aliases(node: &Node<'_>, found: &mut Vec<Span>) {
             }
         }
         Kind::Anchored(inner) => find_aliases(inner, found),
-        Kind::Alias(_) => found.push(node.span),
+        Kind::Alias(_) | Kind::Woven(_) => found.push(node.span),
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::body::Fragment;
+use super::citing::SUGGESTIONS_MAX;
 use super::definition;
 use crate::load::files::Files;
 use crate::load::problem::Problem;
@@ -26,6 +27,7 @@ pub(crate) struct Library<'s> {
     files: Files<'s>,
     known: HashMap<String, Volume>,
     bytes_left: usize,
+    suggestions_left: usize,
 }
 
 /// Where to look.
@@ -61,7 +63,7 @@ impl<'s> Library<'s> {
             origin => Shelf::None(origin),
         };
         let files = Files::of(source.path.display().to_string(), &source.text);
-        Self { shelf, files, known: HashMap::new(), bytes_left: BYTES_MAX }
+        Self { shelf, files, known: HashMap::new(), bytes_left: BYTES_MAX, suggestions_left: SUGGESTIONS_MAX }
     }
 
     /// The graph's own file, and the fragments that were read.
@@ -96,8 +98,16 @@ impl<'s> Library<'s> {
         let about = match fs::metadata(&path) {
             Ok(about) => about,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if fs::symlink_metadata(&path).is_ok() {
+                    let message =
+                        format!("there is no fragment {name:?}: the link {} leads nowhere", path.display());
+                    return missing(message, None);
+                }
                 let message = format!("there is no fragment {name:?}: no file {}", path.display());
-                return missing(message, Some(remedy(&directory, name)));
+                // The directory is listed and compared with for so many names only.
+                let left = self.suggestions_left.checked_sub(1);
+                self.suggestions_left = left.unwrap_or(0);
+                return missing(message, left.map(|_| remedy(&directory, name)));
             }
             Err(error) => return missing(format!("{}: cannot be read: {error}", path.display()), None),
         };
@@ -127,7 +137,7 @@ impl<'s> Library<'s> {
         let fragment = match yaml::parse_at(&self.files.get(position).text, base, Limits::default()) {
             Ok(tree) => {
                 problems.extend(tree.problems);
-                definition::read(name, position, &tree.root, &mut problems)
+                definition::read(name, position, &tree.root, &self.files, &mut problems)
             }
             Err(problem) => {
                 problems.push(problem);

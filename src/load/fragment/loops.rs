@@ -3,12 +3,14 @@
 //! Runs when everything is spliced in: references are led to the exits, and what cannot be led there is refused. Also
 //! judges, inside one fragment, whether its exit can be that of a loop.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::body::Block;
-use super::tokens::{self, Kind as TokenKind, Token};
+use super::splice::Weaver;
+use super::tokens::{self, Kind as TokenKind};
+use crate::load::files::Files;
 use crate::load::problem::Problem;
+use crate::load::within::Finder;
 use crate::load::yaml::{Kind, Node};
 
 /// By the id of the citing node: the id of the fragment's exit, which may be such an id itself.
@@ -24,8 +26,9 @@ fn exit_of<'e>(exits: &'e Exits, id: &str) -> Option<&'e str> {
 }
 
 /// Leads every reference of `node` to the exits; says what cannot be led there.
-pub(super) fn redirect(node: &mut Node<'_>, exits: &Exits) -> Vec<Problem> {
+pub(super) fn redirect(node: &mut Node<'_>, exits: &Exits, files: &Files<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
+    let mut finder = Finder::of(files);
     let Kind::Mapping(entries) = &mut node.kind else { return problems };
     for (key, value) in entries {
         match key.text() {
@@ -42,7 +45,7 @@ pub(super) fn redirect(node: &mut Node<'_>, exits: &Exits) -> Vec<Problem> {
                 let message = format!(
                     "{written} stands for nothing: {id:?} cites a fragment of several nodes, which declares no feedback of its own"
                 );
-                Problem::at(at.span, message)
+                finder.find("", at, written).problem(files, message)
             }));
         });
         if let Some(led) = led(value, exits) {
@@ -79,11 +82,14 @@ fn rerun(value: &Node<'_>, exits: &Exits) -> Option<Problem> {
 fn led<'s>(value: &Node<'s>, exits: &Exits) -> Option<Node<'s>> {
     let kind = match &value.target().kind {
         Kind::Scalar { text, .. } => {
-            let led = |token: &Token<'_>| match token.kind {
-                TokenKind::Artifacts(id) => exit_of(exits, id).map(Cow::Borrowed),
-                _ => None,
-            };
-            return Some(Node::scalar(tokens::renamed(text, led)?, value.span));
+            let mut weaver = Weaver::of(value, text);
+            for token in tokens::tokens(text) {
+                let TokenKind::Artifacts(id) = token.kind else { continue };
+                if let Some(exit) = exit_of(exits, id) {
+                    weaver.renamed(token.at, token.written, &token.renamed(id, exit));
+                }
+            }
+            return weaver.finish();
         }
         Kind::Sequence(items) => {
             let new: Vec<Option<Node<'s>>> = items.iter().map(|item| led(item, exits)).collect();
@@ -104,7 +110,7 @@ fn led<'s>(value: &Node<'s>, exits: &Exits) -> Option<Node<'s>> {
             };
             Kind::Mapping(both.map(pair).collect())
         }
-        Kind::Anchored(_) | Kind::Alias(_) => return None,
+        Kind::Anchored(_) | Kind::Alias(_) | Kind::Woven(_) => return None,
     };
     Some(Node { kind, span: value.span })
 }

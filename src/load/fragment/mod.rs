@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::lint::Advice;
 use crate::load::citation::Chain;
 use crate::load::decode::Doubt;
+use crate::load::files::Files;
 use crate::load::problem::Problem;
 use crate::load::yaml::{Kind, Node};
 pub(crate) use library::Library;
@@ -84,7 +85,7 @@ pub(crate) struct Resolved {
 pub(crate) fn resolve(root: &mut Node<'_>, library: &mut Library<'_>) -> Resolved {
     let cites = root.get("nodes").and_then(Node::items).is_some_and(|items| items.iter().any(cites));
     if !cites {
-        return authored_only(root);
+        return authored_only(root, library.files());
     }
     match nodes_of(root) {
         Some(nodes) => resolver::resolve(nodes, library),
@@ -93,10 +94,10 @@ pub(crate) fn resolve(root: &mut Node<'_>, library: &mut Library<'_>) -> Resolve
 }
 
 /// A graph that cites nothing still names no node of a fragment.
-fn authored_only(root: &Node<'_>) -> Resolved {
+fn authored_only(root: &Node<'_>, files: &Files<'_>) -> Resolved {
     let mut resolved = Resolved::default();
     for (at, item) in root.get("nodes").and_then(Node::items).unwrap_or_default().iter().enumerate() {
-        let found = authored::check(item, at, &mut resolved.doubt);
+        let found = authored::check(item, at, files, &mut resolved.doubt);
         if !found.is_empty() {
             let node = Some(resolver::label(item, at));
             resolved

@@ -20,7 +20,7 @@ use crate::lint::{self, Place};
 use crate::load::citation::{Chain, Step, charged};
 use crate::load::decode::described;
 use crate::load::problem::{Problem, line_columns};
-use crate::load::yaml::{Kind, Node};
+use crate::load::yaml::{Kind, Node, Span};
 
 /// Puts the fragments of `nodes` in their places.
 pub(super) fn resolve(nodes: &mut Vec<Node<'_>>, library: &mut Library<'_>) -> Resolved {
@@ -72,7 +72,7 @@ impl<'s> Resolver<'_, '_, 's> {
     /// A node of the graph's own file.
     fn item(&mut self, item: Node<'s>) {
         let at = self.out.len();
-        let wrong = authored::check(&item, at, &mut self.resolved.doubt);
+        let wrong = authored::check(&item, at, self.library.files(), &mut self.resolved.doubt);
         let is_wrong = !wrong.is_empty();
         let node = label(&item, at);
         self.resolved
@@ -163,7 +163,7 @@ impl<'s> Resolver<'_, '_, 's> {
                 Ok(vec![one.map_err(|refusal| self.refused(refusal, used, citing, &fragment))?])
             }
             Body::Many { blocks, exit, .. } => {
-                let id = citing.joined(used, &fragment, &mut self.authored)?;
+                let id = citing.joined(used, &fragment, &mut self.authored, self.library.files())?;
                 let namespace = Namespace { citer: id.into(), fragment: Rc::clone(&fragment) };
                 let many = self.many(citing, &namespace, blocks, &bindings, &chain);
                 let many = many.map_err(|refusal| self.refused(refusal, used, citing, &fragment))?;
@@ -248,17 +248,24 @@ impl<'s> Resolver<'_, '_, 's> {
     }
 
     fn advise(&mut self, fragment: &Fragment) {
-        if fragment.unused.is_empty() || !self.told.insert(Rc::clone(&fragment.name)) {
+        let is_sound = fragment.unused.is_empty() && fragment.allowance.is_none();
+        if is_sound || !self.told.insert(Rc::clone(&fragment.name)) {
             return;
         }
         let files = self.library.files();
         let file = &files.get(fragment.file).name;
-        let places = line_columns(files, fragment.unused.iter().map(|(_, span)| span.start).collect());
-        let remarks = fragment.unused.iter().map(|(point, span)| {
+        let spans = fragment.unused.iter().map(|(_, span)| *span).chain(fragment.allowance);
+        let places = line_columns(files, spans.map(|span| span.start).collect());
+        let place = |span: Span| {
             let (line, column) = places.get(&span.start).copied().unwrap_or((1, 1));
-            lint::unused_substitution(&fragment.name, point, Place { file: file.clone(), line, column })
-        });
-        self.resolved.advice.extend(remarks);
+            Place { file: file.clone(), line, column }
+        };
+        let name = &*fragment.name;
+        let unused = fragment.unused.iter();
+        let unused = unused.map(|(point, span)| lint::unused_substitution(name, point, place(*span)));
+        let allowance =
+            fragment.allowance.iter().map(|span| lint::allowance_of_a_fragment(name, place(*span)));
+        self.resolved.advice.extend(unused.chain(allowance));
     }
 
     /// The citing node with the fragment's keys beside its own.
@@ -363,12 +370,16 @@ impl<'s> Resolver<'_, '_, 's> {
         fragment: &Fragment,
     ) -> Vec<Problem> {
         let name = &*fragment.name;
-        vec![match refusal {
-            Refusal::NotText { point, bound } => Problem::at(
-                bound,
-                format!("{point} is bound to what is no text, and the fragment {name:?} puts it into a text"),
-            )
-            .hint("bind a word, a number or a text"),
+        let problem = match refusal {
+            Refusal::NotText(bindings) => {
+                let told = |(point, bound): (String, _)| {
+                    let message = format!(
+                        "{point} is bound to what is no text, and the fragment {name:?} puts it into a text"
+                    );
+                    Problem::at(bound, message).hint("bind a word, a number or a text")
+                };
+                return bindings.into_iter().map(told).collect();
+            }
             Refusal::Undeclared { written, id } => {
                 let around = citing.namespace.as_ref().map_or("", |namespace| &*namespace.fragment.name);
                 Problem::at(
@@ -380,7 +391,8 @@ impl<'s> Resolver<'_, '_, 's> {
                 self.resolved.too_large = true;
                 Problem::at(used.span, Room::spent())
             }
-        }]
+        };
+        vec![problem]
     }
 
     /// Leads references to exits, and hands everything back.
@@ -400,7 +412,7 @@ impl<'s> Resolver<'_, '_, 's> {
         }
         if !exits.is_empty() {
             for (at, node) in out.iter_mut().enumerate() {
-                for problem in loops::redirect(node, &exits) {
+                for problem in loops::redirect(node, &exits, library.files()) {
                     resolved.doubt.unresolved(at);
                     let label = label(node, at);
                     resolved.problems.push(match &resolved.chains[at] {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::body::{Block, Body, Fragment, Key};
 use super::tokens::{self, Kind as TokenKind};
-use crate::load::yaml::{Kind, Node, Span};
+use crate::load::yaml::{Kind, Node, Part, Span, Woven};
 
 /// The most nodes that the fragments of a graph may add to it.
 const NODES_MAX: usize = 200_000;
@@ -55,7 +55,7 @@ impl Room {
                 self.take(1, 0)?;
                 entries.iter().try_for_each(|(_, value)| self.take_all(value))
             }
-            Kind::Anchored(_) | Kind::Alias(_) => Ok(()),
+            Kind::Anchored(_) | Kind::Alias(_) | Kind::Woven(_) => Ok(()),
         }
     }
 
@@ -72,13 +72,8 @@ impl Room {
 /// Why a value cannot be spliced in.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// A text holds a binding to what is no text.
-    NotText {
-        /// The point.
-        point: String,
-        /// What it is bound to.
-        bound: Span,
-    },
+    /// A text holds bindings to what is no text: each with its point and its place.
+    NotText(Vec<(String, Span)>),
     /// A token names a node that the namespace does not have.
     Undeclared {
         /// The token.
@@ -131,10 +126,15 @@ impl<'s> Splicer<'_, 's> {
         but: &HashSet<&str>,
     ) -> Result<Vec<(Node<'s>, Node<'s>)>, Refusal> {
         let mut entries = Vec::with_capacity(block.keys.len() + 4);
+        let mut no_text = Vec::new();
         for key in block.keys.iter().filter(|key| !but.contains(key.word())) {
-            entries.push((shared(&key.name), self.value(block, key)?));
+            match self.value(block, key) {
+                Ok(value) => entries.push((shared(&key.name), value)),
+                Err(Refusal::NotText(more)) => no_text.extend(more),
+                Err(refusal) => return Err(refusal),
+            }
         }
-        Ok(entries)
+        if no_text.is_empty() { Ok(entries) } else { Err(Refusal::NotText(no_text)) }
     }
 
     fn value(&mut self, block: &Block, key: &Key) -> Result<Node<'s>, Refusal> {
@@ -177,22 +177,27 @@ impl<'s> Splicer<'_, 's> {
                 let pairs = entries.iter().map(|(key, value)| Ok((key.clone(), self.filled(value)?)));
                 Kind::Mapping(pairs.collect::<Result<Vec<_>, _>>()?)
             }
-            Kind::Anchored(_) | Kind::Alias(_) => return Ok(node.clone()),
+            Kind::Anchored(_) | Kind::Alias(_) | Kind::Woven(_) => return Ok(node.clone()),
         };
         Ok(Node { kind, span: node.span })
     }
 
     fn text(&mut self, node: &Node<'static>, text: &str) -> Result<Node<'s>, Refusal> {
-        let mut out = String::new();
-        let mut done = 0;
+        let mut weaver = Weaver::of(node, text);
+        let mut no_text = Vec::new();
         for token in tokens::tokens(text) {
-            let new = match token.kind {
+            match token.kind {
                 TokenKind::With(point) => {
                     let Some(bound) = self.bindings.get(point) else { continue };
                     if token.written == text {
                         return Ok(shared(bound));
                     }
-                    bound_text(point, bound)?
+                    let Some(new) = bound_text(bound) else {
+                        no_text.push((point.to_owned(), bound.span));
+                        continue;
+                    };
+                    weaver.room_for(new, self.room)?;
+                    weaver.bound(token.at, token.written, new, bound);
                 }
                 TokenKind::Artifacts(id) | TokenKind::Feedback(id) => {
                     let Some(namespace) = self.namespace else { continue };
@@ -200,31 +205,87 @@ impl<'s> Splicer<'_, 's> {
                         let (written, id) = (token.written.to_owned(), id.to_owned());
                         return Err(Refusal::Undeclared { written, id });
                     }
-                    &token.renamed(id, &namespace.id(id))
+                    let new = token.renamed(id, &namespace.id(id));
+                    weaver.room_for(&new, self.room)?;
+                    weaver.renamed(token.at, token.written, &new);
                 }
-                TokenKind::Malformed => continue,
-            };
-            // Bindings of bindings can multiply: what will not fit is not built.
-            if out.len() + new.len() > self.room.bytes {
-                return Err(Refusal::NoRoom);
+                TokenKind::Malformed => {}
             }
-            out.push_str(&text[done..token.at]);
-            out.push_str(new);
-            done = token.at + token.written.len();
         }
-        if done == 0 {
-            return Ok(node.clone());
+        if !no_text.is_empty() {
+            return Err(Refusal::NotText(no_text));
         }
-        Ok(Node::scalar(out + &text[done..], node.span))
+        Ok(weaver.finish().unwrap_or_else(|| node.clone()))
     }
 }
 
-/// What a binding puts into a text; nothing for a word that stands for nothing.
-fn bound_text<'b>(point: &str, bound: &'b Node<'_>) -> Result<&'b str, Refusal> {
-    if bound.is_null() {
-        return Ok("");
+/// Puts a text together from another one, and remembers where its parts stand.
+pub(super) struct Weaver<'t, 's> {
+    node: &'t Node<'s>,
+    text: &'t str,
+    from: Option<Rc<Node<'s>>>,
+    out: String,
+    parts: Vec<Part<'s>>,
+    done: usize,
+}
+
+impl<'t, 's> Weaver<'t, 's> {
+    /// Nothing yet of `text`, which is that of `node`.
+    pub(super) fn of(node: &'t Node<'s>, text: &'t str) -> Self {
+        Self { node, text, from: None, out: String::new(), parts: Vec::new(), done: 0 }
     }
-    bound.text().ok_or_else(|| Refusal::NotText { point: point.to_owned(), bound: bound.span })
+
+    /// Bindings of bindings can multiply: what will not fit is not built.
+    fn room_for(&self, new: &str, room: &Room) -> Result<(), Refusal> {
+        if self.out.len() + new.len() > room.bytes { Err(Refusal::NoRoom) } else { Ok(()) }
+    }
+
+    /// In the place of `written` at `at` comes `new`, the text of `bound`.
+    fn bound(&mut self, at: usize, written: &str, new: &str, bound: &Rc<Node<'s>>) {
+        self.verbatim(at);
+        if !new.is_empty() {
+            self.parts.push(Part { start: self.out.len(), from: Rc::clone(bound), at: 0, written: None });
+        }
+        self.out.push_str(new);
+        self.done = at + written.len();
+    }
+
+    /// In the place of `written` at `at` comes `new`, which is another name of the same.
+    pub(super) fn renamed(&mut self, at: usize, written: &str, new: &str) {
+        self.verbatim(at);
+        let (from, written) = (self.from(), written.to_owned());
+        self.done = at + written.len();
+        self.parts.push(Part { start: self.out.len(), from, at, written: Some(written) });
+        self.out.push_str(new);
+    }
+
+    /// The text; `None` when nothing changed.
+    pub(super) fn finish(mut self) -> Option<Node<'s>> {
+        if self.done == 0 {
+            return None;
+        }
+        self.verbatim(self.text.len());
+        let text = Node::scalar(self.out, self.node.span);
+        let woven = Woven { text, parts: self.parts };
+        Some(Node { kind: Kind::Woven(Rc::new(woven)), span: self.node.span })
+    }
+
+    fn verbatim(&mut self, to: usize) {
+        if to > self.done {
+            let (from, at) = (self.from(), self.done);
+            self.parts.push(Part { start: self.out.len(), from, at, written: None });
+            self.out.push_str(&self.text[at..to]);
+        }
+    }
+
+    fn from(&mut self) -> Rc<Node<'s>> {
+        Rc::clone(self.from.get_or_insert_with(|| self.node.handle()))
+    }
+}
+
+/// What a binding puts into a text, nothing for a word that stands for nothing; `None` when it is no text.
+fn bound_text<'b>(bound: &'b Node<'_>) -> Option<&'b str> {
+    if bound.is_null() { Some("") } else { bound.text() }
 }
 
 fn renamed<'s>(item: &Node<'static>, namespace: &Namespace) -> Node<'s> {

@@ -210,3 +210,59 @@ fn a_file_is_read_once_however_many_nodes_cite_it() {
     assert!(resolve(&mut again.root, &mut library).problems.is_empty());
     assert_eq!(library.files().iter().count(), 2);
 }
+
+#[test]
+fn a_link_that_leads_nowhere_is_told_as_one() {
+    let place = Place::new("nodes: [{id: a, use: f}]", &[]);
+    std::os::unix::fs::symlink("nowhere.yaml", place.0.path().join("fragments/f.yaml"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let problems = place.load().map(|loaded| loaded.raw.nodes.len()).expect_err("there is no such file");
+    let said = problems.render(false, 100);
+    assert!(said.contains("f.yaml leads nowhere"), "{said}");
+    assert!(!said.contains("did you mean"), "{said}");
+}
+
+/// What is said of a graph, each as `file:line:column id`.
+fn places_of_advice(place: &Place) -> Vec<String> {
+    let source = place.source();
+    let (mut loaded, tree) = load::load_with_tree(&source).unwrap_or_else(|problems| panic!("{problems}"));
+    tree.locate(&loaded.raw, &mut loaded.advice);
+    let told = loaded.advice.iter().map(|advice| {
+        let place = advice.place.as_ref().expect("it was asked for");
+        let file = Path::new(&place.file).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        format!("{file}:{}:{} {} {}", place.line, place.column, advice.id, advice.detail)
+    });
+    told.collect()
+}
+
+#[test]
+fn what_is_bound_inside_a_text_is_told_where_it_is_bound() {
+    let fragment = "fragment: f\ndescription: d\nsubstitutions: [p]\nnode:\n  allowed_tools: []\n  prompt: |\n    {{ Inputs.a }}\n    {{ with.p }}\n    {{ Inputs.a }}\n";
+    let graph = "nodes:\n- id: a\n  use: f\n  with:\n    p: |\n      one\n      {{ Inputs.a }} {{ with.p }}\n- {id: b, use: f, with: {p: x}}\n";
+    let said = places_of_advice(&Place::new(graph, &[("f", fragment)]));
+    let places: Vec<&str> = said.iter().filter_map(|line| line.split(" is no token").next()).collect();
+    assert_eq!(
+        places[..3],
+        [
+            "f.yaml:7:5 OMG001 {{ Inputs.a }}",
+            "g.yaml:7:7 OMG001 {{ Inputs.a }}",
+            "g.yaml:7:22 OMG001 {{ with.p }} stands for a binding inside the file of a fragment only: here it stays as it is",
+        ]
+    );
+    let again = ["f.yaml:9:5 OMG001", "f.yaml:7:5 OMG001", "f.yaml:9:5 OMG001"];
+    for (place, wanted) in places[3..].iter().zip(again) {
+        assert!(place.starts_with(wanted), "{places:?}");
+    }
+    assert_eq!(places.len(), 6, "{places:?}");
+}
+
+#[test]
+fn a_token_is_quoted_as_its_author_wrote_it() {
+    let fragment = "fragment: f\ndescription: d\nexit: in\nnodes:\n- {id: in, type: command, command: ls}\n";
+    let graph = "nodes:\n- {id: m, use: f}\n- {id: c, type: command, depends_on: [m], command: \"echo {{ artifacts.m | inline }}\"}\n";
+    let said = places_of_advice(&Place::new(graph, &[("f", fragment)]));
+    assert!(
+        said[0].starts_with("g.yaml:3:58 OMG030 {{ artifacts.m | inline }} makes what a command printed"),
+        "{said:?}"
+    );
+}

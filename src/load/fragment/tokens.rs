@@ -3,8 +3,6 @@
 //! Wider than the tokens of a run ([`template::tokens`]): an id is followed into a token of any filter, and what claims
 //! to be a binding is judged, because a token that can never be filled would reach a model as it is.
 
-use std::borrow::Cow;
-
 use crate::text::template::{SPACE, braced};
 
 /// A `{{ … }}` of a text.
@@ -55,20 +53,6 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
 /// Whether `text` holds a `{{ … }}` of any kind.
 pub(super) fn is_templated(text: &str) -> bool {
     braced(text).next().is_some()
-}
-
-/// `text` with each id that it names renamed; `None` when nothing changes.
-pub(super) fn renamed<'n>(text: &str, new: impl Fn(&Token<'_>) -> Option<Cow<'n, str>>) -> Option<String> {
-    let mut out = String::new();
-    let mut done = 0;
-    for token in tokens(text) {
-        let Some(id) = token.id() else { continue };
-        let Some(new) = new(&token) else { continue };
-        out.push_str(&text[done..token.at]);
-        out.push_str(&token.renamed(id, &new));
-        done = token.at + token.written.len();
-    }
-    (done > 0).then(|| out + &text[done..])
 }
 
 fn kind(written: &str) -> Option<Kind<'_>> {
@@ -124,13 +108,9 @@ mod tests {
 
     #[test]
     fn an_id_is_renamed_where_it_stands() {
-        let new =
-            |token: &Token<'_>| token.id().filter(|id| *id != "keep").map(|id| format!("r/{id}").into());
-        assert_eq!(
-            renamed("é {{artifacts.a|inline}} {{ feedback.keep }} {{ with.a }} {{ feedback.b }}!", new)
-                .as_deref(),
-            Some("é {{artifacts.r/a|inline}} {{ feedback.keep }} {{ with.a }} {{ feedback.r/b }}!")
-        );
-        assert_eq!(renamed("{{ artifacts.keep }} {{ artifacts.", new), None);
+        let renamed: Vec<String> = tokens("é {{artifacts.a|inline}} {{ feedback.b }}")
+            .filter_map(|token| Some(token.renamed(token.id()?, "r/x")))
+            .collect();
+        assert_eq!(renamed, ["{{artifacts.r/x|inline}}", "{{ feedback.r/x }}"]);
     }
 }

@@ -9,7 +9,7 @@ mod syntax;
 pub(crate) mod tree;
 
 pub(crate) use parse::{Limits, parse, parse_at};
-pub(crate) use tree::{Kind, Node, Span};
+pub(crate) use tree::{Kind, Node, Part, Span, Woven};
 
 /// A problem at a value.
 pub(crate) fn problem_at(node: &Node<'_>, message: &str) -> crate::load::problem::Problem {

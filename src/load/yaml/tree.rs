@@ -42,6 +42,30 @@ pub(crate) enum Kind<'s> {
     Anchored(Rc<Node<'s>>),
     /// A `*name`.
     Alias(Rc<Node<'s>>),
+    /// A text that was put together, from a fragment and what is bound to it.
+    Woven(Rc<Woven<'s>>),
+}
+
+/// A text that stands nowhere as it is, and where its parts do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Woven<'s> {
+    /// The text, with the place of the value that it was made for.
+    pub text: Node<'s>,
+    /// Its parts in order, none of them empty; together they are all of it.
+    pub parts: Vec<Part<'s>>,
+}
+
+/// A part of a text that was put together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part<'s> {
+    /// Where it begins in the whole, in bytes.
+    pub start: usize,
+    /// The text that it was taken from.
+    pub from: Rc<Node<'s>>,
+    /// Where it begins there.
+    pub at: usize,
+    /// What stands there, when it is not the same.
+    pub written: Option<String>,
 }
 
 /// An entry of a mapping.
@@ -58,10 +82,48 @@ impl<'s> Node<'s> {
     /// The value itself, behind anchors and aliases.
     pub(crate) fn target(&self) -> &Node<'s> {
         let mut node = self;
-        while let Kind::Anchored(inner) | Kind::Alias(inner) = &node.kind {
-            node = inner;
+        loop {
+            node = match &node.kind {
+                Kind::Anchored(inner) | Kind::Alias(inner) => inner,
+                Kind::Woven(woven) => &woven.text,
+                _ => return node,
+            };
         }
-        node
+    }
+
+    /// How its text was put together, if it was.
+    pub(crate) fn woven(&self) -> Option<&Woven<'s>> {
+        let mut node = self;
+        loop {
+            node = match &node.kind {
+                Kind::Anchored(inner) | Kind::Alias(inner) => inner,
+                Kind::Woven(woven) => return Some(woven),
+                _ => return None,
+            };
+        }
+    }
+
+    /// The same value with each of its scalars shared: what is made of one tells where it comes from without a copy.
+    pub(crate) fn sharing_scalars(self) -> Self {
+        let Node { kind, span } = self;
+        let kind = match kind {
+            Kind::Scalar { .. } => Kind::Anchored(Rc::new(Node { kind, span })),
+            Kind::Sequence(items) => Kind::Sequence(items.into_iter().map(Node::sharing_scalars).collect()),
+            Kind::Mapping(entries) => {
+                let pair = |(key, value): (Node<'s>, Node<'s>)| (key, value.sharing_scalars());
+                Kind::Mapping(entries.into_iter().map(pair).collect())
+            }
+            shared => shared,
+        };
+        Node { kind, span }
+    }
+
+    /// A handle on this value that costs no copy of a text that is shared.
+    pub(crate) fn handle(&self) -> Rc<Node<'s>> {
+        match &self.kind {
+            Kind::Anchored(inner) | Kind::Alias(inner) if inner.span == self.span => Rc::clone(inner),
+            _ => Rc::new(self.clone()),
+        }
     }
 
     /// A word or a text that stands in no file.
@@ -80,6 +142,7 @@ impl<'s> Node<'s> {
                 Kind::Mapping(entries.iter().map(|(key, value)| (key.owned(), value.owned())).collect())
             }
             Kind::Anchored(inner) | Kind::Alias(inner) => inner.owned().kind,
+            Kind::Woven(woven) => woven.text.owned().kind,
         };
         Node { kind, span: self.span }
     }
@@ -112,6 +175,7 @@ impl<'s> Node<'s> {
             Kind::Sequence(items) => items.iter().for_each(|item| item.each_scalar(visit)),
             Kind::Mapping(entries) => entries.iter().for_each(|(_, value)| value.each_scalar(visit)),
             Kind::Anchored(inner) | Kind::Alias(inner) => inner.each_scalar(visit),
+            Kind::Woven(woven) => visit(self, woven.text.text().unwrap_or_default()),
         }
     }
 
