@@ -10,7 +10,7 @@ use crate::record::status::{self, Status};
 use crate::record::stream::{Follow, StreamError, Word};
 use crate::record::{RunDir, RunId, Snapshot, Usage, Verdict};
 use crate::text::money::Cost;
-use crate::view::history::{Prober, ReadError, Run, children_ended, lost, hint, waiting};
+use crate::view::history::{Prober, ReadError, Run, children_ended, hint, lost, waiting};
 
 /// The largest graph that is drawn on a card; of a larger one a card tells the counts.
 const DRAWN_MAX: usize = 400;
