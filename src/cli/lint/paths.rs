@@ -60,12 +60,12 @@ mod tests {
 
     #[test]
     fn a_file_is_named_from_the_top_of_the_checkout() {
-        let paths = Paths { here: "/work/repo/sub".into(), workspace: "/work/repo/".into() };
+        let paths = Paths { here: "/home/me/repo/sub".into(), workspace: "/home/me/repo/".into() };
         for (file, relative, uri) in [
             ("g.yaml", "sub/g.yaml", "sub/g.yaml"),
             ("./a b.yaml", "sub/a b.yaml", "sub/a%20b.yaml"),
             ("../g.yaml", "g.yaml", "g.yaml"),
-            ("/work/repo/ü.yaml", "ü.yaml", "%C3%BC.yaml"),
+            ("/home/me/repo/ü.yaml", "ü.yaml", "%C3%BC.yaml"),
             ("/dev/stdin", "/dev/stdin", "file:///dev/stdin"),
         ] {
             assert_eq!((paths.relative(file), paths.uri(file)), (relative.to_owned(), uri.to_owned()));
