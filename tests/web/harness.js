@@ -122,18 +122,25 @@ export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['
  */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(15_000);
   const wrong = [];
   const origin = /^http:\/\/127\.0\.0\.1:\d+\//;
-  page.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
-  page.on('pageerror', (error) => wrong.push(String(error)));
-  page.on('request', (request) => { if (!origin.test(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  context.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
+  context.on('weberror', (error) => wrong.push(String(error.error())));
+  context.on('request', (request) => { if (!origin.test(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  const page = await context.newPage();
   page.isFine = async () => {
     const unexpected = wrong.filter((text) => !page.expected?.test(text));
     assert.deepEqual(unexpected, []);
     await context.close();
   };
+  await page.goto(url);
+  return page;
+}
+
+/** Another page of the same browser; what goes wrong in it counts for `first`. */
+export async function tab(first, url) {
+  const page = await first.context().newPage();
   await page.goto(url);
   return page;
 }

@@ -1,15 +1,17 @@
 //! The live view: a server on the loopback for a browser on this machine (FACTS 9; `docs/WEB.md` is its contract with
 //! the pages in `ui/`).
 //!
-//! `http` speaks the protocol and `guards` says who is answered; `routes` finds what is asked for; `feeds` and `cards` are
+//! `door`, `head` and `http` speak the protocol and `guards` says who is answered; `routes` finds what is asked for; `feeds` and `cards` are
 //! what streams, `watcher` is what wakes them. Reads runs and writes nothing: who carries out a decision is handed in.
 
 mod build;
 mod card;
 mod cards;
+mod door;
 mod feeds;
 mod gate;
 mod guards;
+mod head;
 pub mod holder;
 mod http;
 mod pages;
@@ -61,7 +63,7 @@ pub struct Site {
 
 /// A served site; it ends when this is dropped.
 pub struct Serving {
-    running: Option<http::Running>,
+    running: Option<door::Running>,
     shared: Arc<Shared>,
     attendant: Option<JoinHandle<()>>,
 }
@@ -80,7 +82,7 @@ struct Shared {
 /// # Errors
 /// When the port is taken, or the system refuses.
 pub fn bind(port: u16) -> io::Result<TcpListener> {
-    http::bind(port)
+    door::bind(port)
 }
 
 impl Serving {
@@ -89,7 +91,6 @@ impl Serving {
     /// # Errors
     /// When threads cannot be started or there is no randomness.
     pub fn start(listener: TcpListener, site: Site) -> io::Result<Serving> {
-        http::raise_the_limit_on_files();
         let (watcher, notes) = Watcher::new();
         let watcher = Arc::new(watcher);
         let feeds = Feeds::new(site.home.clone(), site.probe, Arc::clone(&watcher));
@@ -98,7 +99,7 @@ impl Serving {
             Arc::new(Shared { streams: Streams::default(), feeds, cards, watcher, home: site.home.clone() });
         let routes = Routes::new(site, Arc::clone(&shared))?;
         let attendant = watcher::attend(notes, Attendant(Arc::clone(&shared)))?;
-        let running = http::Running::start(listener, Arc::new(move |request| routes.answer(request)))?;
+        let running = door::Running::start(listener, Arc::new(move |asked| routes.answer(asked)))?;
         Ok(Serving { running: Some(running), shared, attendant: Some(attendant) })
     }
 
