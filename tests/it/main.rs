@@ -47,4 +47,3 @@ mod stop;
 mod terminal;
 mod trials;
 mod web;
-mod web_hostile;

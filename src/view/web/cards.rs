@@ -128,7 +128,7 @@ impl Cards {
     ///
     /// # Errors
     /// When the reader is gone.
-    pub(super) fn follow(&self, stream: &mut Stream<'_>) -> io::Result<()> {
+    pub(super) fn follow(&self, stream: &mut Stream) -> io::Result<()> {
         while !self.over.load(Ordering::Acquire) {
             let (queue, first) = match self.join() {
                 Ok(joined) => joined,
@@ -362,7 +362,7 @@ impl Cards {
 
 /// Sends what comes, until there is no more to come this way: the reader could not keep up, and begins again with how
 /// things stand then.
-fn take(queue: &Receiver<Bytes>, stream: &mut Stream<'_>) -> io::Result<()> {
+fn take(queue: &Receiver<Bytes>, stream: &mut Stream) -> io::Result<()> {
     loop {
         match queue.recv_timeout(HEARTBEAT) {
             Ok(frame) => stream.send(&frame)?,

@@ -72,7 +72,7 @@ impl Feeds {
     ///
     /// # Errors
     /// When the reader is gone.
-    pub(super) fn follow(&self, id: &RunId, seen: Option<u64>, stream: &mut Stream<'_>) -> io::Result<()> {
+    pub(super) fn follow(&self, id: &RunId, seen: Option<u64>, stream: &mut Stream) -> io::Result<()> {
         let dir = self.home.run(id);
         let mut reader = Reader { at: 0, newer: false, follow: Follow::new(&dir.feed(), 0) };
         match seen.filter(|seen| *seen > 0) {
@@ -243,7 +243,7 @@ impl Reader {
     }
 
     /// Sends what the file has beyond what was sent. The outer error is the reader's, the inner one the file's.
-    fn catch_up(&mut self, stream: &mut Stream<'_>) -> io::Result<Result<(), StreamError>> {
+    fn catch_up(&mut self, stream: &mut Stream) -> io::Result<Result<(), StreamError>> {
         let (mut piece, mut sent) = (String::new(), Ok(()));
         let polled = self.follow.poll(&mut |line| {
             // The queue may have brought it.
@@ -264,7 +264,7 @@ impl Reader {
     }
 
     /// Sends what comes, until there is no more to come this way.
-    fn take(&mut self, queue: &Receiver<Frame>, stream: &mut Stream<'_>) -> io::Result<()> {
+    fn take(&mut self, queue: &Receiver<Frame>, stream: &mut Stream) -> io::Result<()> {
         loop {
             match queue.recv_timeout(HEARTBEAT) {
                 Ok(Frame { end: Some(end), .. }) if end <= self.at => {}

@@ -42,7 +42,7 @@ pub trait Decide: Send + Sync {
 
 /// `POST api/gate/approve` and `api/gate/reject`.
 pub(super) fn post(
-    request: &Request,
+    request: &mut Request,
     run: (&RunId, &RunDir),
     choice: Choice,
     token: &str,
@@ -62,8 +62,8 @@ pub(super) fn post(
             format!("this view decides nothing; omg resume {id} does, or the page of omg serve"),
         );
     };
-    let body = Some(&request.body).filter(|body| body.len() <= BODY_BYTES_MAX);
-    let Some(Body { node }) = body.and_then(|body| serde_json::from_slice(body).ok()) else {
+    let body = request.body(BODY_BYTES_MAX).ok().flatten();
+    let Some(Body { node }) = body.and_then(|body| serde_json::from_slice(&body).ok()) else {
         return Answer::text(400, "the body must be {\"node\": \"<gate>\"}, at most 4 KiB");
     };
     if node.is_empty() {

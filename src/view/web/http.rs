@@ -1,30 +1,49 @@
-//! Requests and answers of HTTP/1.1, as the rest of the view sees them, and how an answer is written.
+//! HTTP on the loopback: the one file that names `tiny_http`, and what it takes to trust it with a browser.
 //!
-//! `door` takes connections and `head` reads what they bring; here nothing is known of either. An answer is written as long
-//! as its peer takes some of it now and then; each connection has a thread of its own, so one that does not holds up nobody.
+//! - It has no timeouts and no access to its sockets. What is set on a listening socket holds for every connection that
+//!   it accepts, so the timeouts are set there: a peer that neither sends nor takes anything loses its thread.
+//! - A connection that comes with others can wait for a thread that never gets free. The *nudger* connects and hangs up,
+//!   often for a moment after each request and seldom otherwise: each nudge brings a thread that empties the queue.
+//! - Its acceptor ends at the first error, and can die without telling. The listener is kept, and another acceptor is made
+//!   when there is an error, or when not even the nudger's own requests come through.
+//! - Its responses cannot stream. [`Answer::Stream`] takes the raw writer and frames the chunks itself.
+//!
+//! Each request is answered on a thread of its own: an answer to a peer that does not read holds up nobody.
 
-use std::io::{self, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a peer may take for one piece of an answer, even if it always takes some.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crossbeam_channel::{Receiver, Sender, bounded};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_nodelay};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tiny_http::{Header, Method, Response, Server};
+
+/// How long a connection may be silent before and between requests, and how long a peer may take nothing.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the nudger knocks when nothing happens. Far below [`PATIENCE`], which also bounds the acceptor's wait.
+const NUDGE_IDLE: Duration = Duration::from_millis(250);
+/// How often it knocks after a request, and how many times.
+const NUDGE_BUSY: (Duration, u32) = (Duration::from_millis(5), 50);
+/// How long to wait before a new acceptor is made.
+const RECOVERY: Duration = Duration::from_millis(100);
+/// How many knocks of an idle nudger there are to a request of its own, and after how long without any request the
+/// acceptor is taken for dead: it dies without a word when there are no more files.
+const PULSE: (u32, Duration) = (40, Duration::from_secs(15));
+/// How many files may be open.
+const FILES_MAX: u64 = 16 * 1024;
+/// What a thread that answers gets as its stack.
+const STACK_BYTES: usize = 512 * 1024;
 
 /// One request.
-#[derive(Debug)]
 pub(super) struct Request {
-    method: String,
+    inner: tiny_http::Request,
     path: String,
     query: String,
-    is_old: bool,
-    headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
 }
-
-/// Why what a peer sent is no request: a status, and a line for a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal(pub(super) u16, pub(super) &'static str);
 
 /// What is done about a request: `Get` stands for HEAD too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +57,9 @@ pub(super) enum Verb {
 }
 
 impl Request {
-    /// A request without its body. `is_old` is one of HTTP/1.0.
-    pub(super) fn new(method: &str, target: &str, is_old: bool, headers: Vec<(String, String)>) -> Self {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
-        Request { method, path, query, is_old, headers, body: Vec::new() }
+    fn of(inner: tiny_http::Request) -> Self {
+        let (path, query) = inner.url().split_once('?').unwrap_or((inner.url(), ""));
+        Request { path: path.to_owned(), query: query.to_owned(), inner }
     }
 
     /// The path as it was sent: nothing in it is decoded.
@@ -52,9 +69,9 @@ impl Request {
 
     /// What is asked.
     pub(super) fn verb(&self) -> Verb {
-        match self.method.as_str() {
-            "GET" | "HEAD" => Verb::Get,
-            "POST" => Verb::Post,
+        match self.inner.method() {
+            Method::Get | Method::Head => Verb::Get,
+            Method::Post => Verb::Post,
             _ => Verb::Other,
         }
     }
@@ -67,21 +84,22 @@ impl Request {
     }
 
     /// The value of the header `name`; `None` when there is none or more than one.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let mut found = self.headers.iter().filter(|(it, _)| it.eq_ignore_ascii_case(name));
-        let (_, value) = found.next()?;
-        found.next().is_none().then_some(value)
+    pub(super) fn header(&self, name: &'static str) -> Option<&str> {
+        let mut found = self.inner.headers().iter().filter(|header| header.field.equiv(name));
+        let first = found.next()?;
+        found.next().is_none().then(|| first.value.as_str())
     }
 
     /// Whether there is a header `name` at all.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.headers.iter().any(|(it, _)| it.eq_ignore_ascii_case(name))
+    pub(super) fn has(&self, name: &'static str) -> bool {
+        self.inner.headers().iter().any(|header| header.field.equiv(name))
     }
 
-    /// Whether its connection ends with it.
-    pub(super) fn is_last(&self) -> bool {
-        let told = self.header("Connection").unwrap_or_default().to_ascii_lowercase();
-        told.contains("close") || (self.is_old && !told.contains("keep-alive"))
+    /// The body, if it is no longer than `bytes_max`.
+    pub(super) fn body(&mut self, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
+        let mut body = Vec::new();
+        self.inner.as_reader().take(bytes_max as u64 + 1).read_to_end(&mut body)?;
+        Ok((body.len() <= bytes_max).then_some(body))
     }
 }
 
@@ -111,7 +129,7 @@ pub(super) enum Answer {
 }
 
 /// What fills a stream.
-pub(super) type Body = Box<dyn FnOnce(&mut Stream<'_>) -> io::Result<()> + Send>;
+pub(super) type Body = Box<dyn FnOnce(&mut Stream) -> io::Result<()> + Send>;
 
 /// An answer that is known in full.
 #[derive(Debug)]
@@ -150,15 +168,16 @@ impl Answer {
 }
 
 /// The writing end of an answer that goes on.
-pub(super) struct Stream<'a>(&'a TcpStream);
+pub(super) struct Stream(Box<dyn Write + Send>);
 
-impl Stream<'_> {
+impl Stream {
     /// Sends a chunk that [`chunk`] made.
     ///
     /// # Errors
-    /// When the peer is gone, or does not take it.
+    /// When the peer is gone, or has taken nothing for [`PATIENCE`].
     pub(super) fn send(&mut self, chunk: &[u8]) -> io::Result<()> {
-        send(self.0, chunk)
+        self.0.write_all(chunk)?;
+        self.0.flush()
     }
 }
 
@@ -170,77 +189,155 @@ pub(super) fn chunk(text: &[u8]) -> Arc<[u8]> {
     bytes.into()
 }
 
-/// Writes `answer` to `request`, or to what is none.
+/// Answers requests.
+pub(super) type Handler = dyn Fn(&mut Request) -> Answer + Send + Sync;
+
+/// A listener on the loopback, not yet listened to by anybody.
 ///
 /// # Errors
-/// When the peer is gone or does not take it; or the connection cannot go on for another reason.
-pub(super) fn answer(socket: &TcpStream, request: Option<&Request>, answer: Answer) -> io::Result<()> {
-    let is_head = request.is_some_and(|request| request.method == "HEAD");
-    let closes = if request.is_none_or(Request::is_last) { "Connection: close\r\n" } else { "" };
-    match answer {
-        Answer::Whole(Whole { status, headers, body }) => {
-            let length =
-                if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-            let mut bytes = head(status, &headers, &format!("{length}{closes}"));
-            if !is_head {
-                bytes.extend_from_slice(&body);
+/// When the port is taken, or the system refuses.
+pub(super) fn bind(port: u16) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    // A system that does not hand these on serves all the same, and keeps stalled peers for longer.
+    set_socket_timeout(&listener, Timeout::Recv, Some(PATIENCE)).ok();
+    set_socket_timeout(&listener, Timeout::Send, Some(PATIENCE)).ok();
+    set_tcp_nodelay(&listener, true).ok();
+    Ok(listener)
+}
+
+/// Lets this process have many more open files than is usual: a connection takes two. What it starts inherits the limit,
+/// so it stays one that no program minds.
+pub(super) fn raise_the_limit_on_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(FILES_MAX, |maximum| maximum.min(FILES_MAX));
+    if limit.current.is_some_and(|current| current < wanted) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).ok();
+    }
+}
+
+/// A running server; it ends when this is dropped.
+pub(super) struct Running {
+    address: SocketAddr,
+    over: Arc<AtomicBool>,
+    poke: Option<Sender<()>>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Running {
+    /// Serves `listener`.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(super) fn start(listener: TcpListener, handler: Arc<Handler>) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (poke, poked) = bounded(1);
+        let nudger = spawn("web nudger", move || nudge(address, &poked))?;
+        let seen = (Arc::clone(&over), poke.clone());
+        let acceptor = spawn("web", move || accept(&listener, &handler, &seen.0, &seen.1))?;
+        Ok(Running { address, over, poke: Some(poke), threads: vec![acceptor, nudger] })
+    }
+
+    /// Where it is reached.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        self.poke = None;
+        for thread in self.threads.drain(..) {
+            thread.join().ok();
+        }
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(body)
+}
+
+fn accept(listener: &TcpListener, handler: &Arc<Handler>, over: &AtomicBool, poke: &Sender<()>) {
+    let is_over = || over.load(Ordering::Acquire);
+    while !is_over() {
+        let server = listener.try_clone().map_err(Into::into).and_then(|it| Server::from_listener(it, None));
+        if let Ok(server) = server {
+            take(&server, handler, &is_over, poke);
+        }
+        if !is_over() {
+            thread::sleep(RECOVERY);
+        }
+    }
+}
+
+/// Takes requests until the server says that it takes no more connections.
+fn take(server: &Server, handler: &Arc<Handler>, is_over: &dyn Fn() -> bool, poke: &Sender<()>) {
+    let mut heard = Instant::now();
+    while !is_over() && heard.elapsed() < PULSE.1 {
+        match server.recv_timeout(NUDGE_IDLE) {
+            Ok(Some(request)) => {
+                heard = Instant::now();
+                poke.try_send(()).ok();
+                let handler = Arc::clone(handler);
+                // Without a thread the peer is answered with a 500, by the request itself as it goes.
+                spawn("web answer", move || answer(request, &*handler).unwrap_or_default()).ok();
             }
-            send(socket, &bytes)
+            Ok(None) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn answer(request: tiny_http::Request, handler: &Handler) -> io::Result<()> {
+    let mut request = Request::of(request);
+    match handler(&mut request) {
+        Answer::Whole(whole) => {
+            let mut response = Response::from_data(whole.body).with_status_code(whole.status);
+            // It would answer with chunks otherwise, which a 204 must not have.
+            response = response.with_chunked_threshold(usize::MAX);
+            for header in
+                whole.headers.iter().filter_map(|(name, value)| Header::from_bytes(*name, &**value).ok())
+            {
+                response.add_header(header);
+            }
+            request.inner.respond(response)
         }
         Answer::Stream(headers, run) => {
-            send(socket, &head(200, &headers, &format!("Transfer-Encoding: chunked\r\n{closes}")))?;
-            if is_head {
-                return Ok(());
-            }
-            let mut stream = Stream(socket);
+            let mut stream = Stream(request.inner.into_writer());
+            let lines =
+                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<String>();
+            let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{lines}\r\n");
+            stream.send(head.as_bytes())?;
             run(&mut stream)?;
             stream.send(&chunk(b""))
         }
     }
 }
 
-fn head(status: u16, headers: &[(&'static str, String)], more: &str) -> Vec<u8> {
-    let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    format!("HTTP/1.1 {status} {}\r\n{lines}{more}\r\n", reason(status)).into_bytes()
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        202 => "Accepted",
-        204 => "No Content",
-        307 => "Temporary Redirect",
-        400 => "Bad Request",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        431 => "Request Header Fields Too Large",
-        503 => "Service Unavailable",
-        505 => "HTTP Version Not Supported",
-        // The number is what counts; the words are for people.
-        _ => "Error",
-    }
-}
-
-/// Writes all of `bytes`. The timeout of the socket bounds how long none of it is taken.
-fn send(mut socket: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    while !bytes.is_empty() {
-        match socket.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if Instant::now() > until {
-            return Err(io::ErrorKind::TimedOut.into());
+fn nudge(address: SocketAddr, poked: &Receiver<()>) {
+    use crossbeam_channel::RecvTimeoutError::Disconnected;
+    let knock = || drop(TcpStream::connect(address));
+    let mut knocks = 0_u32;
+    loop {
+        match poked.recv_timeout(NUDGE_IDLE) {
+            Ok(()) => {
+                for _ in 0..NUDGE_BUSY.1 {
+                    knock();
+                    thread::sleep(NUDGE_BUSY.0);
+                }
+            }
+            Err(Disconnected) => return knock(),
+            Err(_) if knocks < PULSE.0 => {
+                knocks += 1;
+                knock();
+            }
+            Err(_) => {
+                knocks = 0;
+                TcpStream::connect(address).and_then(|mut it| it.write_all(b"GET / HTTP/1.0\r\n\r\n")).ok();
+            }
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! The live view: a server on the loopback for a browser on this machine (FACTS 9; `docs/WEB.md` is its contract with
 //! the pages in `ui/`).
 //!
-//! `door`, `head` and `http` speak the protocol and `guards` says who is answered; `routes` finds what is asked for; `feeds` and `cards` are
+//! `http` speaks the protocol and `guards` says who is answered; `routes` finds what is asked for; `feeds` and `cards` are
 //! what streams, `watcher` is what wakes them. Reads runs and writes nothing: who carries out a decision is handed in.
 
 mod build;
 mod card;
 mod cards;
-mod door;
 mod feeds;
 mod gate;
 mod guards;
-mod head;
 pub mod holder;
 mod http;
 mod pages;
@@ -63,7 +61,7 @@ pub struct Site {
 
 /// A served site; it ends when this is dropped.
 pub struct Serving {
-    running: Option<door::Running>,
+    running: Option<http::Running>,
     shared: Arc<Shared>,
     attendant: Option<JoinHandle<()>>,
 }
@@ -82,7 +80,7 @@ struct Shared {
 /// # Errors
 /// When the port is taken, or the system refuses.
 pub fn bind(port: u16) -> io::Result<TcpListener> {
-    door::bind(port)
+    http::bind(port)
 }
 
 impl Serving {
@@ -91,6 +89,7 @@ impl Serving {
     /// # Errors
     /// When threads cannot be started or there is no randomness.
     pub fn start(listener: TcpListener, site: Site) -> io::Result<Serving> {
+        http::raise_the_limit_on_files();
         let (watcher, notes) = Watcher::new();
         let watcher = Arc::new(watcher);
         let feeds = Feeds::new(site.home.clone(), site.probe, Arc::clone(&watcher));
@@ -99,7 +98,7 @@ impl Serving {
             Arc::new(Shared { streams: Streams::default(), feeds, cards, watcher, home: site.home.clone() });
         let routes = Routes::new(site, Arc::clone(&shared))?;
         let attendant = watcher::attend(notes, Attendant(Arc::clone(&shared)))?;
-        let running = door::Running::start(listener, Arc::new(move |asked| routes.answer(asked)))?;
+        let running = http::Running::start(listener, Arc::new(move |request| routes.answer(request)))?;
         Ok(Serving { running: Some(running), shared, attendant: Some(attendant) })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::cards::Which;
 use super::gate::{self, Choice};
-use super::http::{Answer, Refusal, Request, Verb};
+use super::http::{Answer, Request, Verb};
 use super::run_api::OneRun;
 use super::transcript::Projects;
 use super::{Shared, Site, guards, pages};
@@ -29,15 +29,11 @@ impl Routes {
         Ok(Routes { site, shared, token, projects })
     }
 
-    /// The answer to a request, or to what was refused as none.
-    pub(super) fn answer(&self, asked: Result<&Request, Refusal>) -> Answer {
-        guards::dressed(match asked {
-            Ok(request) => guards::refusal(request).unwrap_or_else(|| self.route(request)),
-            Err(Refusal(status, why)) => Answer::text(status, why),
-        })
+    pub(super) fn answer(&self, request: &mut Request) -> Answer {
+        guards::dressed(guards::refusal(request).unwrap_or_else(|| self.route(request)))
     }
 
-    fn route(&self, request: &Request) -> Answer {
+    fn route(&self, request: &mut Request) -> Answer {
         let path = request.path().to_owned();
         let Some(path) = path.strip_prefix('/') else { return missing() };
         match &self.site.run {
@@ -46,7 +42,7 @@ impl Routes {
         }
     }
 
-    fn of_all(&self, path: &str, request: &Request) -> Answer {
+    fn of_all(&self, path: &str, request: &mut Request) -> Answer {
         if let Some(rest) = path.strip_prefix("run/") {
             let (name, below) =
                 rest.split_once('/').map_or((rest, None), |(name, below)| (name, Some(below)));
@@ -94,7 +90,7 @@ impl Routes {
         lookup::entries(&self.site.home).ok()?.runs.into_iter().find(|id| id.as_str() == name)
     }
 
-    fn of_run(&self, id: &RunId, path: &str, request: &Request) -> Answer {
+    fn of_run(&self, id: &RunId, path: &str, request: &mut Request) -> Answer {
         let choice = match path {
             "api/gate/approve" => Some(Choice::Approve),
             "api/gate/reject" => Some(Choice::Reject),
@@ -129,9 +125,7 @@ impl Routes {
     }
 
     fn events(&self, id: &RunId, request: &Request) -> Answer {
-        // The parameter is for who begins a stream where another one ended; a browser cannot set the header itself.
-        let seen = request.header("Last-Event-ID").map(str::to_owned).or_else(|| request.parameter("from"));
-        let seen = seen.and_then(|seen| seen.parse().ok());
+        let seen = request.header("Last-Event-ID").and_then(|seen| seen.parse().ok());
         let (shared, id) = (Arc::clone(&self.shared), id.clone());
         self.shared.streams.open(move |stream| shared.feeds.follow(&id, seen, stream))
     }

@@ -62,10 +62,7 @@ impl Drop for Place {
 
 impl Streams {
     /// A stream that `run` fills, or a refusal when there are too many.
-    pub(super) fn open(
-        &self,
-        run: impl FnOnce(&mut Stream<'_>) -> io::Result<()> + Send + 'static,
-    ) -> Answer {
+    pub(super) fn open(&self, run: impl FnOnce(&mut Stream) -> io::Result<()> + Send + 'static) -> Answer {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         if *open >= STREAMS_MAX {
             return Answer::text(503, "too many open views of this server; close some")
@@ -74,7 +71,7 @@ impl Streams {
         *open += 1;
         drop(open);
         let place = Place(Arc::clone(&self.0));
-        let body = move |stream: &mut Stream<'_>| {
+        let body = move |stream: &mut Stream| {
             let _place = place;
             stream.send(&http::chunk(format!("retry: {RETRY_MS}\n\n").as_bytes()))?;
             run(stream)
