@@ -46,3 +46,4 @@ mod stop;
 mod terminal;
 mod trials;
 mod web;
+mod web_diff;

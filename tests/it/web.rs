@@ -19,13 +19,13 @@ const GATED: &str = r#"nodes:
 "#;
 
 /// A server under way. Its words go to a file, which tells its address.
-struct Server {
+pub(crate) struct Server {
     running: Option<Running>,
     port: u16,
 }
 
 impl Server {
-    fn start(env: &TestEnv, words: &[&str]) -> Server {
+    pub(crate) fn start(env: &TestEnv, words: &[&str]) -> Server {
         let port = free_port();
         Server::on(env, port, words)
     }
@@ -68,11 +68,11 @@ impl Server {
         ))
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[], "")
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         serde_json::from_str(&answer.body).unwrap()
@@ -105,8 +105,8 @@ fn free_port() -> u16 {
 }
 
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: BTreeMap<String, String>,
     body: String,
 }

@@ -68,6 +68,33 @@ nodes:
   await server.stop();
 });
 
+test('a gate shows what the worktree before it changed', async () => {
+  place.git('init', '-q');
+  place.git('commit', '-q', '--allow-empty', '-m', 'first');
+  const id = await place.finished(`
+name: laned
+nodes:
+  - {id: work, type: command, worktree: lane, command: "seq 3 > few; seq 200 > many; git add .; git commit -qm one; printf '<script>alert(1)</script>\\n-x\\n' > loose; sed -i 2d few"}
+  - {id: gate, type: gate, depends_on: [work]}
+`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  const gate = await entry(page, 'gate', 'gate-paused');
+  await gate.getByText('changed 3 files').waitFor();
+  const few = gate.locator('.file', { hasText: 'few' });
+  assert.deepEqual(await few.locator('.row.came').allTextContents(), ['+1\n', '+3\n']);
+  const loose = gate.locator('.file', { hasText: 'loose' });
+  assert.match(await loose.locator('summary').textContent(), /not in git/);
+  assert.deepEqual(await loose.locator('.row.came').allTextContents(), ['+<script>alert(1)</script>\n', '+-x\n']);
+  const many = gate.locator('.file', { hasText: 'many' });
+  assert.equal(await many.locator('.row').count(), 0, 'folded');
+  await many.locator('summary').click();
+  await many.locator('.row.came', { hasText: '+200' }).waitFor();
+  await gate.getByText(/git -C .*worktrees\/lane diff/).waitFor();
+  await page.isFine();
+  await server.stop();
+});
+
 test('a page outlives its server, and decides a gate with the next one', async () => {
   const run = await place.run(`
 name: restarted

@@ -3,9 +3,11 @@
 //! A node's id is looked up in the run's own graph before any path is made of it.
 
 use std::io::Read;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::diff::{self, LookIntoLanes};
 use super::http::{Answer, Request};
 use super::transcript::{self, Projects};
 use crate::graph::NodeId;
@@ -46,6 +48,16 @@ pub(super) struct ShapeNode {
     pub(super) r#type: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) depends_on: Vec<String>,
+    /// Of no use to a drawing.
+    #[serde(skip_serializing)]
+    pub(super) worktree: String,
+}
+
+impl ShapeNode {
+    /// Whether a person decides it.
+    pub(super) fn is_gate(&self) -> bool {
+        self.r#type == "gate"
+    }
 }
 
 impl Shape {
@@ -195,6 +207,25 @@ impl OneRun<'_> {
         match attempts::read(&path) {
             Ok(text) => Answer::of(200, "text/plain; charset=utf-8", text),
             Err(error) => Answer::text(500, error.to_string()),
+        }
+    }
+
+    /// `GET api/diff?node=`: what the lanes hold that the node worked in, or that it decides about.
+    pub(super) fn diff(&self, request: &Request, look: Option<&dyn LookIntoLanes>) -> Answer {
+        let node = match self.node(request) {
+            Ok(node) => node,
+            Err(refusal) => return refusal,
+        };
+        let Some(look) = look else { return Answer::empty() };
+        match self.snapshot() {
+            Ok(Some(snapshot)) => match Shape::of(&snapshot) {
+                Ok(shape) => diff::answer(&shape, node.as_str(), &|lane| {
+                    look.changes(self.id, &self.dir, Path::new(&snapshot.cwd), lane)
+                }),
+                Err(error) => Answer::text(500, error.to_string()),
+            },
+            Ok(None) => unknown_node(),
+            Err(error) => Answer::text(500, error),
         }
     }
 

@@ -1,4 +1,5 @@
 // The entries of the feed as elements: one for every turn of a node, and lines where a leg begins and ends.
+import { lanes } from './diff.js';
 import { command, copy, h } from './dom.js';
 import { fetched } from './result.js';
 import { clock, duration, inert, mark, money, quoted, tokens, word } from './words.js';
@@ -134,7 +135,7 @@ class Card {
     this.attempts.replaceChildren(this.attempts.firstChild, body);
   }
 
-  /** The buttons of a gate, with what its parents produced. */
+  /** The buttons of a gate, with what its parents produced and what the lanes before it changed. */
   showDecision() {
     const { node, state } = this.entry;
     const { status } = this.page;
@@ -161,9 +162,10 @@ class Card {
       material,
       h('div', { class: 'quiet' }, 'or in a terminal: ', command(`omg resume ${quoted(id)} --approve ${quoted(node)}`)));
     this.page.parentsOf(node).then(async (parents) => {
-      const shown = await Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
+      const produced = Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
+      const [shown, changed] = await Promise.all([produced, lanes(node)]);
       material.replaceChildren(...shown.flatMap(([parent, made]) => [
-        h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']));
+        h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']), ...changed);
     });
   }
 
