@@ -84,6 +84,13 @@ export class Place {
     }
   }
 
+  /** Writes the feed of run `id` anew: what `change` makes of its lines. */
+  feed(id, change) {
+    const file = path.join(this.runs, id, 'events.jsonl');
+    const lines = fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+    fs.writeFileSync(file, change(lines).map((line) => `${JSON.stringify(line)}\n`).join(''));
+  }
+
   /** Serves all runs; at `port` where one is given. */
   async serve(port = 0) {
     const child = this.#start(['serve', '--port', String(port), '--no-open']);

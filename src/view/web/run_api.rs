@@ -17,6 +17,7 @@ use crate::record::snapshot_reader::SnapshotError;
 use crate::record::status::Status;
 use crate::record::stream::{self, open_regular};
 use crate::record::{RunDir, RunId, Snapshot};
+use crate::view::history::critical::Took;
 use crate::view::history::show::Shown;
 use crate::view::history::{Prober, Run, hint};
 
@@ -208,6 +209,21 @@ impl OneRun<'_> {
             Ok(text) => Answer::of(200, "text/plain; charset=utf-8", text),
             Err(error) => Answer::text(500, error.to_string()),
         }
+    }
+
+    /// `GET api/path`: the critical path of what has ended so far.
+    pub(super) fn path(&self) -> Answer {
+        let mut took = Took::default();
+        if let Err(error) = stream::walk(&self.dir.feed(), |event| took.take(&event)) {
+            return Answer::text(500, error.to_string());
+        }
+        let shape = match self.snapshot().map(|snapshot| snapshot.as_ref().map(Shape::of).transpose()) {
+            Ok(Ok(shape)) => shape.unwrap_or_default(),
+            Ok(Err(error)) => return Answer::text(500, error.to_string()),
+            Err(error) => return Answer::text(500, error),
+        };
+        let nodes = shape.nodes.iter().map(|node| (node.id.as_str(), node.depends_on.as_slice()));
+        json(200, &took.critical(nodes))
     }
 
     /// `GET api/diff?node=`: what the lanes hold that the node worked in, or that it decides about.

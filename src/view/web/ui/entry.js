@@ -89,7 +89,8 @@ class Card {
       : entry.ended && h('span', {}, duration(entry.took ?? entry.ended - entry.started));
     const { session } = entry;
     const spent = entry.cost > 0 || entry.unknown ? money(entry.cost, entry.unknown) : '';
-    const more = [entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
+    const until = entry.state === 'held' && Number.isFinite(entry.heldUntil) ? `until ${clock(entry.heldUntil)}` : '';
+    const more = [until, entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
     const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.part : null;
     this.head.replaceChildren(
       h('span', { class: 'mark', 'aria-hidden': 'true' }, mark(entry.state)),
@@ -193,7 +194,8 @@ class Card {
 }
 
 function details(entry) {
-  const retries = entry.retries.map(({ at, detail }, i) => h('p', { class: 'retry', dir: 'auto' }, h('time', {}, clock(at)), ` ↻ attempt ${i + 2}${detail ? ': ' : ''}`, inert(detail)));
+  const retries = entry.retries.map(({ at, detail, attempt }) => h('p', { class: 'retry', dir: 'auto' },
+    h('time', {}, clock(at)), attempt === null ? ` ${mark('held')} waited for the limit` : ` ↻ attempt ${attempt}`, detail ? ': ' : '', inert(detail)));
   const isBad = entry.state === 'failed' || entry.state === 'sent-back';
   return [...retries, entry.detail && isBad && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail))].filter(Boolean);
 }
