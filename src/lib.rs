@@ -15,6 +15,8 @@ pub mod record;
 
 pub mod schedule;
 
+pub mod plan;
+
 pub mod leg;
 
 pub mod trial;

@@ -1,0 +1,1 @@
+//! Nodes that plant, edit, link and delete while their siblings start.
