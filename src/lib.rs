@@ -15,9 +15,8 @@ pub mod record;
 
 pub mod schedule;
 
-pub mod plan;
-
 pub mod leg;
+pub mod plan;
 
 pub mod trial;
 pub mod view;

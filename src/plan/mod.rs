@@ -2,4 +2,7 @@
 //!
 //! Knows no screen and no command line but the names of the flags that its words tell a person to give.
 
+pub mod evidence;
 pub mod staging;
+pub mod unisolated;
+pub mod verify_flags;
