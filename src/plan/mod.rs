@@ -9,5 +9,6 @@ pub mod evidence;
 pub mod prompt;
 pub mod repair;
 pub mod reply;
+pub mod staging;
 pub mod unisolated;
 pub mod verify_flags;
