@@ -47,3 +47,4 @@ mod stop;
 mod terminal;
 mod trials;
 mod web;
+mod web_diff;

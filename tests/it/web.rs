@@ -22,13 +22,13 @@ const GATED: &str = r#"nodes:
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server under way. Its words go to a file, which tells its address.
-struct Server {
+pub(crate) struct Server {
     running: Option<Running>,
     port: u16,
 }
 
 impl Server {
-    fn start(env: &TestEnv, words: &[&str]) -> Server {
+    pub(crate) fn start(env: &TestEnv, words: &[&str]) -> Server {
         let port = free_port();
         Server::on(env, port, words)
     }
@@ -77,11 +77,11 @@ impl Server {
         ))
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[], "")
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         serde_json::from_str(&answer.body).unwrap()
@@ -114,8 +114,8 @@ fn free_port() -> u16 {
 }
 
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: BTreeMap<String, String>,
     body: String,
 }
@@ -262,6 +262,8 @@ fn every_route_of_a_run_answers_as_the_contract_says() {
         ("/api/attempts?node=a", 200, "application/json"),
         ("/api/said?node=a&attempt=1-0-1&what=nothing", 404, "text/plain; charset=utf-8"),
         ("/api/said?node=zz&attempt=1-0-1&what=reply", 404, "text/plain; charset=utf-8"),
+        ("/api/path", 200, "application/json"),
+        ("/api/diff?node=g", 200, "application/json"),
         ("/api/transcript?node=a", 204, ""),
         ("/api/transcript?node=zz", 404, "text/plain; charset=utf-8"),
     ] {
@@ -270,6 +272,8 @@ fn every_route_of_a_run_answers_as_the_contract_says() {
         assert_eq!((answer.status, found.as_str()), (status, kind), "{path}: {}", answer.body);
     }
     assert_eq!(server.get("/api/result?node=a").body, "hello\n");
+    let path = server.json("/api/path");
+    assert_eq!((&path["nodes"][0]["node"], &path["nodes"][0]["took_ms"]), (&"a".into(), &path["took_ms"]));
     let printed = server.end();
     assert!(printed.contains(&format!("Run {}: http://127.0.0.1:", id(&env))), "{printed}");
 }

@@ -119,6 +119,8 @@ impl Routes {
             "api/failed" => run.failed(request),
             "api/attempts" => run.attempts(request),
             "api/said" => run.said(request),
+            "api/path" => run.path(),
+            "api/diff" => run.diff(request, self.site.lanes.as_deref()),
             "api/transcript" => run.transcript(request),
             path => pages::asset(path).unwrap_or_else(missing),
         }

@@ -124,7 +124,7 @@ function place(entry) {
   let root = elements.get(entry.key);
   if (root) update(root, entry);
   else elements.set(entry.key, root = element(entry, page));
-  const isOpen = entry.kind === 'node' && (entry.state === 'running' || entry.state === 'gate-paused');
+  const isOpen = entry.kind === 'node' && ['running', 'held', 'gate-paused'].includes(entry.state);
   const list = byId(isOpen ? 'now' : 'feed');
   if (root.parentNode !== list) {
     const focused = root.contains(document.activeElement) ? document.activeElement : null;
@@ -191,7 +191,7 @@ function showElapsed() {
   const isOver = page.status && page.status.state !== 'running' && page.status.state !== 'planning';
   const now = isOver ? model.last : present();
   if (model.legs.length > 0) byId('elapsed').textContent = duration(Math.floor(elapsed(model, now) / 1000) * 1000 || elapsed(model, now));
-  if (!byId('timeline').hidden) byId('timeline').replaceChildren(timeline(model, now, link));
+  if (!byId('timeline').hidden) times.show(model, now);
 }
 
 setInterval(() => {
@@ -285,6 +285,7 @@ async function askToken() {
 // ---- finding one's way
 
 const panel = mapPanel();
+const times = timeline(byId('timeline'), link, () => ask('api/path').then((answer) => (answer.ok ? answer.json() : null), () => null));
 
 function sift(root) {
   if (root.card === undefined) return void (root.hidden = Boolean(byId('find').value || byId('of-state').value));

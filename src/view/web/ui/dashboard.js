@@ -3,7 +3,7 @@ import { byId, h } from './dom.js';
 import { miniature } from './map.js';
 import { follow } from './stream.js';
 import './theme.js';
-import { duration, inert, mark, money, word } from './words.js';
+import { clock, duration, inert, mark, money, word } from './words.js';
 
 const PAGE = 48;
 /** The height of the drawing of a broad graph; a narrow one is lower. */
@@ -85,11 +85,13 @@ function render(root, card) {
   const small = card.nodes?.length > 0 ? miniature(card.nodes) : '';
   if (small) small.style.height = `${Math.min(MINIATURE_PX, small.size[1] * 1.2)}px`;
   const asks = card.waiting?.length > 0 ? `decide ${card.waiting.join(', ')}` : listOf(card) === 'waiting' ? card.error ?? card.hint : '';
+  const lifts = card.nodes?.map((node) => node.held_until).filter(Boolean).sort()[0];
   const link = root.querySelector('a') ?? root.appendChild(h('a', { href: `run/${encodeURIComponent(card.run_id)}/` }));
   link.replaceChildren(
     h('div', { class: 'title' }, h('span', {}, inert(card.name || card.run_id)), h('span', { class: 'word' }, `${mark(card.state)} ${word(card.state)}`)),
     h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.rehearsal ? ' · a rehearsal' : ''),
     asks ? h('p', { class: 'asks' }, inert(asks)) : '',
+    lifts ? h('p', { class: 'asks' }, `${mark('held')} ${word('held')} until ${clock(lifts)}`) : '',
     small,
     h('p', {}, ...told, h('span', { class: 'quiet' }, h('span', { class: 'took' }, took(card)), ` · ${money(card.cost_usd, card.cost_unknown)}`)));
   sift(root, card);

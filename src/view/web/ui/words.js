@@ -8,6 +8,7 @@ const STATES = {
   passed: ['✓', 'passed'],
   failed: ['✗', 'failed'],
   'gate-paused': ['‖', 'waits for you'],
+  held: ['◷', 'waits for the limit'],
   paused: ['‖', 'paused'],
   'sent-back': ['↺', 'sent back'],
   stopped: ['■', 'not finished'],
