@@ -1,5 +1,6 @@
 """P8 and P9: the live view. A dashboard of a thousand runs, how soon a line of a feed reaches who follows it, and how smooth the
 page of a run is meanwhile."""
+import contextlib
 import http.client
 import json
 import os
@@ -44,8 +45,10 @@ def dashboard_rows(bench):
         yield at_most(f"again {what}", f"{repeat:.2f} ms", "", repeat, 10, "ms")
         with Server(bench, name, home) as server:
             tabs = [server.stream("/api/cards/events", b"cards_ready") for _ in range(TABS)]
-            used = server.idle_cpu(IDLE) * 60
-            yield at_most(f"idle, {TABS} tabs{label(name)}", f"{used:.3f} s a minute", "", used, 0.2, "s")
+            cpu, wakes = server.idle(IDLE)
+            yield at_most(f"idle, {TABS} tabs{label(name)}", f"{cpu * 60:.3f} s a minute", "", cpu * 60, 0.2, "s")
+            per_tab = wakes / TABS
+            yield at_most(f"idle, {TABS} tabs: wake-ups a tab{label(name)}", f"{wakes:.1f} /s in all", "", per_tab, 5, "/s")
             some = sorted(os.listdir(os.path.join(home, "runs")))[RUNS // 2]
             feed = os.path.join(home, "runs", some, "events.jsonl")
             with open(feed, "a") as file:
@@ -150,16 +153,27 @@ class Server:
             read = read[-len(ready) :] + peer.recv(1 << 16)
         return peer
 
-    def idle_cpu(self, seconds):
-        """The share of one core that the server takes with nothing to do."""
-        before = self.cpu()
+    def idle(self, seconds):
+        """What the server takes with nothing to do: its share of one core, and how often a second its threads wake up."""
+        cpu, wakes = self.cpu(), self.wakes()
         time.sleep(seconds)
-        return (self.cpu() - before) / seconds
+        woken = sum(max(0, n - wakes.get(thread, 0)) for thread, n in self.wakes().items())
+        return (self.cpu() - cpu) / seconds, woken / seconds
 
     def cpu(self):
         with open(f"/proc/{self.process.pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def wakes(self):
+        """How often each thread has waited for something so far."""
+        threads = f"/proc/{self.process.pid}/task"
+        found = {}
+        for thread in os.listdir(threads):
+            # One that has just ended is none.
+            with contextlib.suppress(OSError), open(f"{threads}/{thread}/status") as file:
+                found[thread] = int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", file.read(), re.M)[1])
+        return found
 
     def follow(self, feed, **settings):
         flags = {"port": self.port, "feed": feed, **settings}

@@ -320,8 +320,6 @@ fn h5_every_answer_is_guarded() {
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(header("x-frame-options"), "DENY");
         assert_eq!(header("x-content-type-options"), "nosniff");
-        // H7
-        assert_eq!(header("cache-control"), "no-cache");
     }
     // Only the loopback listens.
     let tcp = fs::read_to_string("/proc/net/tcp").unwrap()
@@ -554,6 +552,42 @@ fn an_empty_home_is_an_empty_dashboard() {
     let printed = server.end();
     assert!(printed.starts_with("All runs: http://127.0.0.1:"), "{printed}");
     env.omg(&["serve", "nothing-like-it"]).exits(1);
+}
+
+#[test]
+fn h7_no_browser_keeps_a_page_or_its_files_without_asking() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    for path in ["/", "/app.js", "/style.css", "/hub_worker.js", "/api/graph", "/nothing"] {
+        for method in ["GET", "HEAD"] {
+            let answer = server.ask(method, path, &[], "");
+            assert_eq!(answer.headers["cache-control"], "no-cache", "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn h8_any_port_will_do_when_none_is_named() {
+    let env = TestEnv::new();
+    let servers = [0, 1].map(|_| env.start(&["serve", "--port", "0", "--no-open"]));
+    for server in &servers {
+        env.until("it serves", || listens(server.pid()));
+    }
+    for server in servers {
+        server.signal(Signal::INT);
+        assert!(server.wait().exits(0).stdout.starts_with("All runs: http://127.0.0.1:"));
+    }
+}
+
+/// Whether process `pid` listens on the loopback.
+fn listens(pid: i32) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let opened: Vec<String> =
+        files.filter_map(|file| Some(fs::read_link(file.ok()?.path()).ok()?.display().to_string())).collect();
+    let tcp = fs::read_to_string("/proc/net/tcp").unwrap();
+    tcp.lines().filter(|line| line.contains(" 0A ")).any(|line| {
+        line.split_whitespace().nth(9).is_some_and(|inode| opened.contains(&format!("socket:[{inode}]")))
+    })
 }
 
 #[test]

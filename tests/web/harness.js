@@ -55,14 +55,14 @@ export class Place {
     return execFileSync('git', words, { cwd: this.dir, env: this.env, encoding: 'utf8' }).trim();
   }
 
-  /** Starts a run of `graph`; resolves with its id, and how it ends as `ended`. */
+  /** Starts a run of `graph`; resolves with its id, how it ends as `ended`, and `kill`, after which it says nothing more. */
   async run(graph, ...flags) {
     const file = path.join(this.dir, `graph-${this.children.size}.yaml`);
     fs.writeFileSync(file, graph);
     const child = this.#start(['run', file, '--no-web', ...flags]);
     const ended = new Promise((done) => child.on('close', done));
     const id = await firstMatch(child.stdout, /\(run ([^)]+)\)/);
-    return { id, ended };
+    return { id, ended, kill: () => child.kill('SIGKILL') };
   }
 
   /** A run that is over. */

@@ -13,10 +13,16 @@ const ROOT = new URL(/\/run\/[^/]+\/$/.test(location.pathname) ? '../../' : './'
 export async function follow(kind, path, on) {
   const lock = await heldLock();
   let port = null;
+  let watched = null; // the lock of the worker that is there now
   const say = (more) => port?.postMessage({ isHidden: document.hidden, ...more });
   const take = ({ data }) => {
-    if (data.lock) return whenGone(data.lock, () => { on.lost?.(); join(); });
+    if (data.lock) return watch(data.lock);
     for (const [event, told] of data) on[event]?.(told);
+  };
+  const watch = (worker) => {
+    if (worker === watched) return;
+    watched = worker;
+    navigator.locks.request(worker, { mode: 'shared' }, () => { on.lost?.(); join(); });
   };
   const join = () => {
     port = lock ? sharedPort(() => { port = ownPort(); begin(); }) : ownPort();
@@ -27,6 +33,8 @@ export async function follow(kind, path, on) {
     say({ follow: new URL(path, location.href).href, kind, lock });
   };
   document.addEventListener('visibilitychange', () => say());
+  // Of windows side by side, the one that a person turns to comes first.
+  addEventListener('focus', () => say());
   // A page that is kept for the way back hears nothing meanwhile.
   addEventListener('pagehide', () => say({ isGone: true }));
   addEventListener('pageshow', ({ persisted }) => { if (persisted) join(); });
@@ -43,10 +51,6 @@ function heldLock() {
       return new Promise(() => {});
     });
   });
-}
-
-function whenGone(lock, then) {
-  navigator.locks.request(lock, { mode: 'shared' }, then);
 }
 
 /** A port of the shared worker; each build has its own, since pages and worker must speak alike. */
