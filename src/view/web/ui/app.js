@@ -10,8 +10,12 @@ import { duration, inert, mark, money, quoted, tokens, word } from './words.js';
 
 /** How long one frame may spend on entries, so that a flood of them leaves the page alive. */
 const FRAME_MS = 10;
+/** How often a page is drawn at most that changes all the time: what lies between costs nothing, and a person reads no faster. */
+const DRAW_MS = 100;
 /** Leaves connections for what a person does. */
 const FETCHES_MAX = 3;
+/** How long an entry is near to what is seen before its result is fetched. */
+const LINGER_MS = 200;
 const GRAPH_MS = 2_000;
 
 let model = empty();
@@ -88,16 +92,18 @@ async function askGraph() {
 // ---- showing what was told
 
 let isDrawing = false;
+let drawn = -DRAW_MS; // when that was last
 let whenDrawn = null;
 function draw(then) {
   whenDrawn = then ?? whenDrawn;
   if (isDrawing) return;
   isDrawing = true;
-  requestAnimationFrame(frame);
+  const wait = drawn + DRAW_MS - performance.now();
+  if (wait <= 0) requestAnimationFrame(frame);
+  else setTimeout(requestAnimationFrame, wait, frame);
 }
 
 function frame() {
-  isDrawing = false;
   const until = performance.now() + FRAME_MS;
   const due = [...queue].sort((a, b) => (a.order ?? Infinity) - (b.order ?? Infinity));
   for (const entry of due) {
@@ -105,9 +111,11 @@ function frame() {
     place(entry);
     if (performance.now() > until) break;
   }
+  if (queue.size > 0) return void requestAnimationFrame(frame);
   showFigures();
   panel.paint((id) => stateOf(model, id));
-  if (queue.size > 0) return draw();
+  isDrawing = false;
+  drawn = performance.now();
   whenDrawn?.();
   whenDrawn = null;
 }
@@ -123,6 +131,7 @@ function place(entry) {
     list.append(root);
     focused?.focus({ preventScroll: true });
   }
+  if (root.card?.due) near.observe(root);
   sift(root);
 }
 
@@ -137,19 +146,30 @@ for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, stay
 new ResizeObserver(() => anchor?.()).observe(document.querySelector('.main'));
 
 const near = new IntersectionObserver((seen) => {
-  for (const { isIntersecting, target } of seen) target.card.near(isIntersecting);
+  for (const { isIntersecting, target } of seen) {
+    target.card.near(isIntersecting);
+    // What is settled and shown needs no looking after: a long feed would cost time in every frame.
+    if (!isIntersecting && target.card.entry.ended && !target.card.due) near.unobserve(target);
+  }
 }, { rootMargin: '600px' });
 
 const wanted = []; // cards whose results are to be fetched, the latest last
 let fetching = 0;
-/** The latest first, and of those that went by nothing: a feed that streams leaves no queue behind. */
+/** Of those that stay: a feed that streams by leaves no queue behind, and costs nothing to whoever watches it. */
 function fetchSoon(card) {
-  wanted.push(card);
+  setTimeout(() => {
+    if (!card.seen) return;
+    wanted.push(card);
+    fetchWanted();
+  }, LINGER_MS);
+}
+
+function fetchWanted() {
   while (fetching < FETCHES_MAX && wanted.length > 0) {
     fetching++;
     wanted.pop().fetchDue().catch(() => {}).finally(() => {
       fetching--;
-      if (wanted.length > 0) fetchSoon(wanted.pop());
+      fetchWanted();
     });
   }
 }
