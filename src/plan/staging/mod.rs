@@ -3,13 +3,12 @@
 //! Planned nodes load nobody's settings, and with them no agent and no skill. [`Staging::plan`] looks at the person's
 //! own, once, after the plan was checked: a node whose name matches one agent's runs as it, every other node may use all
 //! skills. What is read then is held in memory and is what every spawn of the leg is given ([`copies`]); a later leg has
-//! no such memory, trusts nothing on disk and is given nothing ([`later`]). [`screen`] says all of it before anything is
+//! no such memory, trusts nothing on disk and is given nothing. [`screen`] says all of it before anything is
 //! spent. Knows neither the planner nor the screen itself.
 
 pub mod agents;
 pub mod copies;
 mod front_matter;
-pub mod later;
 pub mod mapping;
 pub mod plugin;
 mod reading;
