@@ -39,6 +39,11 @@ impl Home {
         self.0.join("cache")
     }
 
+    /// The directory of the private copies that nodes are started with (internal).
+    pub fn staged(&self) -> PathBuf {
+        self.0.join("staged")
+    }
+
     /// The directory of `run`.
     pub fn run(&self, run: &RunId) -> RunDir {
         RunDir(self.runs().join(run.as_str()))

@@ -13,6 +13,7 @@ mod env;
 #[path = "../docs/markdown.rs"]
 mod markdown;
 
+mod auto;
 mod basics;
 mod cli;
 mod crash;

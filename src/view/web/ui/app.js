@@ -3,6 +3,7 @@ import { byId, command, h, meta } from './dom.js';
 import { element, followTails, link, update } from './entry.js';
 import { mapPanel } from './map_panel.js';
 import { abandon, counts, elapsed, empty, fold, stateOf } from './model.js';
+import { ask, follow as followRun, isLive, present } from './source.js';
 import { remember, remembered, turnTheme } from './theme.js';
 import { timeline } from './timeline.js';
 import { duration, inert, mark, money, quoted, tokens, word } from './words.js';
@@ -39,7 +40,7 @@ function connect() {
   queue.clear();
   let caughtUp = false;
   const fresh = new Set();
-  const stream = new EventSource('api/events');
+  const stream = followRun();
   events = stream;
   stream.onmessage = ({ data }) => {
     const line = parsed(data);
@@ -75,21 +76,22 @@ function parsed(text) {
 }
 
 document.addEventListener('visibilitychange', () => {
+  if (!isLive) return;
   if (!document.hidden) return connect();
   events?.close();
   events = null;
 });
 setInterval(async () => {
-  if (!document.hidden) return;
-  const run = (await fetch('api/run').then((answer) => (answer.ok ? answer.json() : null), () => null))?.run;
+  if (!isLive || !document.hidden) return;
+  const run = (await ask('api/run').then((answer) => (answer.ok ? answer.json() : null), () => null))?.run;
   const words = { PASS: 'passed', FAIL: 'failed' };
   if (run && document.hidden) showStatus({ hint: page.status?.hint, ...run, state: words[run.status] ?? run.status?.toLowerCase() ?? 'pending' });
 }, HIDDEN_MS);
 
 async function askGraph() {
-  const asked = await fetch('api/graph').then((answer) => (answer.ok ? answer.json() : null), () => null);
+  const asked = await ask('api/graph').then((answer) => (answer.ok ? answer.json() : null), () => null);
   if (!asked?.available) {
-    setTimeout(askGraph, GRAPH_MS);
+    if (isLive) setTimeout(askGraph, GRAPH_MS);
     return graph;
   }
   const isNew = JSON.stringify(asked.nodes) !== JSON.stringify(graph.nodes);
@@ -183,7 +185,7 @@ function showFigures() {
 
 function showElapsed() {
   const isOver = page.status && page.status.state !== 'running' && page.status.state !== 'planning';
-  const now = isOver ? model.last : Date.now();
+  const now = isOver ? model.last : present();
   if (model.legs.length > 0) byId('elapsed').textContent = duration(Math.floor(elapsed(model, now) / 1000) * 1000 || elapsed(model, now));
   if (!byId('timeline').hidden) times.show(model, now);
 }
@@ -191,7 +193,7 @@ function showElapsed() {
 setInterval(() => {
   if (document.hidden) return;
   if (page.status?.in_flight) showElapsed();
-  for (const element of document.querySelectorAll('.ticking')) element.textContent = duration(Math.floor((Date.now() - element.dataset.since) / 1000) * 1000);
+  for (const element of document.querySelectorAll('.ticking')) element.textContent = duration(Math.floor((present() - element.dataset.since) / 1000) * 1000);
 }, 1000);
 
 function showChip(state) {
@@ -219,12 +221,13 @@ function showStatus(status) {
 function hint(status, waiting) {
   const id = quoted(page.runId);
   const said = [h('code', { class: 'run-id' }, page.runId)];
+  if (!isLive) said.push(h('span', {}, `as it stood on ${new Date(present()).toLocaleString()}`));
   if (status.rehearsal) said.push(h('span', {}, 'a rehearsal'));
   if (status.error) said.push(h('span', { class: 'problem' }, inert(status.error)));
   if (waiting) said.push(h('span', {}, 'waits for you at ', ...status.waiting.flatMap((gate, i) => [i ? ', ' : '', h('a', { href: link(gate) }, gate)])));
   else if (status.state === 'abandoned') said.push(h('span', {}, inert(status.hint ?? '')));
   const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && !(status.state === 'abandoned' && !graph.available);
-  const lines = [goesOn && `omg resume ${id} --retry-failed`, status.in_flight && `omg stop ${id}`, `omg show ${id}`];
+  const lines = [goesOn && `omg resume ${id} --retry-failed`, isLive && status.in_flight && `omg stop ${id}`, `omg show ${id}`];
   return [...said, ...lines.filter(Boolean).map(command)];
 }
 
@@ -241,7 +244,7 @@ function announce(status, waiting) {
   note.onclick = () => { window.focus(); note.close(); };
 }
 
-byId('notify').hidden = !('Notification' in window) || Notification.permission !== 'default';
+byId('notify').hidden = !isLive || !('Notification' in window) || Notification.permission !== 'default';
 byId('notify').addEventListener('click', async () => {
   await Notification.requestPermission();
   byId('notify').hidden = Notification.permission !== 'default';
@@ -252,7 +255,7 @@ byId('notify').addEventListener('click', async () => {
 /** Decides a gate; returns what was wrong, or nothing. */
 async function decide(node, choice) {
   say('');
-  const post = () => fetch(`api/gate/${choice}`, { method: 'POST', headers: { 'X-OMG-Token': token, 'Content-Type': 'application/json' }, body: JSON.stringify({ node }) });
+  const post = () => ask(`api/gate/${choice}`, { method: 'POST', headers: { 'X-OMG-Token': token, 'Content-Type': 'application/json' }, body: JSON.stringify({ node }) });
   try {
     let answer = await post();
     // A server that was started anew has a token of its own.
@@ -268,7 +271,7 @@ async function decide(node, choice) {
 }
 
 async function askToken() {
-  const text = await fetch('./').then((answer) => answer.text());
+  const text = await ask('./').then((answer) => answer.text());
   const served = new DOMParser().parseFromString(text, 'text/html').querySelector('meta[name="omg-token"]')?.content;
   const isNew = Boolean(served) && served !== token;
   token = served ?? token;
@@ -278,7 +281,7 @@ async function askToken() {
 // ---- finding one's way
 
 const panel = mapPanel();
-const times = timeline(byId('timeline'), link, () => fetch('api/path').then((answer) => (answer.ok ? answer.json() : null), () => null));
+const times = timeline(byId('timeline'), link, () => ask('api/path').then((answer) => (answer.ok ? answer.json() : null), () => null));
 
 function sift(root) {
   if (root.card === undefined) return void (root.hidden = Boolean(byId('find').value || byId('of-state').value));
@@ -369,9 +372,9 @@ addEventListener('keydown', (event) => {
   }
 });
 
-byId('all').hidden = !/\/run\/[^/]+\/$/.test(location.pathname);
+byId('all').hidden = !isLive || !/\/run\/[^/]+\/$/.test(location.pathname);
 byId('timeline').hidden = remembered('omg-timeline') !== 'open';
 byId('show-timeline').setAttribute('aria-expanded', String(!byId('timeline').hidden));
-followTails(() => [...byId('now').children].map((root) => root.card), () => graph.transcript_note);
+if (isLive) followTails(() => [...byId('now').children].map((root) => root.card), () => graph.transcript_note);
 askGraph();
 connect();

@@ -1,5 +1,6 @@
 // What a lane's nodes changed, beside the decision about it: a fold for each file, its patch as inert text.
 import { command, h } from './dom.js';
+import { ask } from './source.js';
 import { inert, quoted } from './words.js';
 
 /** A patch is open from the start while it is no longer than this, in lines, */
@@ -11,7 +12,7 @@ const LINES_MAX = 5_000;
 
 /** What `api/diff` told of `node`, as elements; none when there are no lanes. */
 export async function lanes(node) {
-  const answer = await fetch(`api/diff?node=${encodeURIComponent(node)}`);
+  const answer = await ask(`api/diff?node=${encodeURIComponent(node)}`);
   if (answer.status === 204 || answer.status === 404) return [];
   if (!answer.ok) return [h('p', { class: 'problem' }, inert(await answer.text()))];
   const told = await answer.json();

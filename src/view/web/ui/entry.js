@@ -2,6 +2,7 @@
 import { lanes } from './diff.js';
 import { command, copy, h } from './dom.js';
 import { fetched } from './result.js';
+import { ask, isLive } from './source.js';
 import { clock, duration, inert, mark, money, quoted, tokens, word } from './words.js';
 
 /** How often the transcript of a running node is asked for. */
@@ -121,7 +122,7 @@ class Card {
     if (!this.attempts.open || this.attempts.dataset.at === this.settled) return;
     this.attempts.dataset.at = this.settled;
     const { node } = this.entry;
-    const answer = await fetch(of('attempts', node));
+    const answer = await ask(of('attempts', node));
     const found = answer.ok ? await answer.json() : [];
     const rows = found.map(({ leg: of_leg, round, attempt, said }) => {
       const shown = h('div');
@@ -148,12 +149,12 @@ class Card {
     if (!this.deciding) this.buildDecision(node);
     const isOpen = Boolean(status?.waiting?.includes(node)) && !status.in_flight;
     this.deciding.buttons.forEach((button) => { button.disabled = !isOpen || this.pending; });
-    this.deciding.note.textContent = isOpen ? '' : 'can be decided as soon as nothing else can run';
+    this.deciding.note.textContent = isOpen || !isLive ? '' : 'can be decided as soon as nothing else can run';
   }
 
   buildDecision(node) {
     const decide = (choice) => h('button', { type: 'button', class: choice, 'aria-label': `${choice} ${node}`, onclick: () => this.decide(choice) }, choice);
-    const buttons = [decide('approve'), decide('reject')];
+    const buttons = isLive ? [decide('approve'), decide('reject')] : [];
     const note = h('span', { class: 'quiet' });
     const material = h('div', { class: 'material' });
     const id = this.page.runId;
@@ -184,7 +185,7 @@ class Card {
   /** Asks what a running node is saying. */
   async showTail() {
     if (this.entry.state !== 'running') return;
-    const answer = await fetch(of('transcript', this.entry.node));
+    const answer = await ask(of('transcript', this.entry.node));
     if (answer.status !== 200 || this.entry.state !== 'running') return;
     const { entries } = await answer.json();
     this.tail.replaceChildren(...entries.slice(-4).map((said) => (said.type === 'tool_use'

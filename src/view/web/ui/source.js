@@ -1,0 +1,13 @@
+// Where the page of one run gets what it shows: from the server that it came from. No other module of it asks.
+
+/** Whether there is a server, which tells what happens now and takes decisions. */
+export const isLive = true;
+
+/** The moment that the page shows, in ms. */
+export const present = () => Date.now();
+
+/** Asks for an address, as `fetch` does. */
+export const ask = (address, options) => fetch(address, options);
+
+/** The run's events, told as by an `EventSource`. */
+export const follow = () => new EventSource('api/events');
