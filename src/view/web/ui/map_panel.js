@@ -11,7 +11,7 @@ const LEGIBLE = 0.5;
 /** From here on nothing pulses: each beat draws the whole map anew. */
 const CALM = 200;
 
-/** The panel. `draw(nodes, href)` puts a graph in it, `paint(stateOf)` its states. */
+/** The panel. `draw(drawing, href)` puts a graph in it, `paint(stateOf)` its states. */
 export function mapPanel() {
   const [panel, grip, drawing] = [byId('map'), byId('grip'), byId('drawing')];
   let drawn = null;
@@ -65,9 +65,9 @@ export function mapPanel() {
 
   return {
     toggle,
-    draw: (nodes, href) => {
-      drawn = map(nodes, href);
-      drawn.classList.toggle('calm', nodes.length > CALM);
+    draw: (told, href) => {
+      drawn = map(told, href);
+      drawn.classList.toggle('calm', told.nodes.length > CALM);
       drawing.replaceChildren(drawn);
       scale();
     },
