@@ -10,6 +10,7 @@ mod detach;
 mod dry_run;
 mod estimate;
 mod execute;
+mod export;
 mod failure;
 mod graph;
 mod graph_file;
@@ -99,6 +100,8 @@ enum Command {
     Show(show::Args),
     /// Lists what was kept of a run's git worktrees, and restores it.
     Salvage(salvage::Args),
+    /// Writes a run as one file: its page, a trace, or a report for CI.
+    Export(export::Args),
     /// Follows a run from another terminal.
     Watch(watch::Args),
     /// Shows runs in a browser, live.
@@ -172,6 +175,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Test(args)) => test::run(&args, context),
             (None, Command::Runs(args)) => runs::run(&args, context),
             (None, Command::Show(args)) => show::run(&args, &mut context.console()),
+            (None, Command::Export(args)) => export::run(&args, context),
             (None, Command::Salvage(args)) => salvage::run(&args, context),
             (None, Command::Watch(args)) => watch::run(&args, &mut context.listening()?),
             (None, Command::Serve(args)) => serve::run(&args, context),

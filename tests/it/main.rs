@@ -21,6 +21,7 @@ mod disk;
 mod draw;
 mod estimate;
 mod examples;
+mod export;
 mod fragments;
 mod gates;
 mod guard;

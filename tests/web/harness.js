@@ -85,6 +85,11 @@ export class Place {
     return { url, port: Number(new URL(url).port), stop: () => ended(child) };
   }
 
+  /** What `omg` prints when it is called so. */
+  omg(...words) {
+    return execFileSync(OMG, words, { cwd: this.dir, env: this.env, encoding: 'utf8' });
+  }
+
   async close() {
     await Promise.all([...this.children].map(ended));
     fs.rmSync(this.dir, { recursive: true, force: true });
@@ -117,7 +122,7 @@ async function firstMatch(stream, form) {
 export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 
 /**
- * A page that notes every error and every request that leaves this machine's server. `page.isFine()` says that there was none; errors that
+ * A page that notes every error and every request that leaves this machine's server, or the file that it is opened from. `page.isFine()` says that there was none; errors that
  * match `page.expected` are those of a test that breaks something.
  */
 export async function open(browser, url, options = {}) {
@@ -125,10 +130,10 @@ export async function open(browser, url, options = {}) {
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
   const wrong = [];
-  const origin = /^http:\/\/127\.0\.0\.1:\d+\//;
+  const isOwn = (to) => (url.startsWith('file:') ? to === url : /^http:\/\/127\.0\.0\.1:\d+\//.test(to));
   page.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
   page.on('pageerror', (error) => wrong.push(String(error)));
-  page.on('request', (request) => { if (!origin.test(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  page.on('request', (request) => { if (!isOwn(request.url())) wrong.push(`left the origin: ${request.url()}`); });
   page.isFine = async () => {
     const unexpected = wrong.filter((text) => !page.expected?.test(text));
     assert.deepEqual(unexpected, []);

@@ -51,7 +51,7 @@ pub(super) fn refusal_to_change(request: &Request, token: &str) -> Option<Answer
 ///
 /// # Errors
 /// When the system has no randomness.
-pub(super) fn token() -> Result<String, getrandom::Error> {
+pub(in crate::view) fn token() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

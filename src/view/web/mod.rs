@@ -9,10 +9,11 @@ mod card;
 mod cards;
 mod feeds;
 mod gate;
-mod guards;
+pub(in crate::view) mod guards;
 pub mod holder;
 mod http;
-mod pages;
+pub(in crate::view) mod pages;
+pub(in crate::view) mod recording;
 mod routes;
 mod run_api;
 mod sse;
@@ -33,6 +34,7 @@ use crate::view::history::Prober;
 
 pub use build::Build;
 pub use gate::{Choice, Decide};
+pub(in crate::view) use run_api::Shape;
 
 use cards::Cards;
 use feeds::Feeds;
