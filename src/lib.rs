@@ -16,6 +16,7 @@ pub mod record;
 pub mod schedule;
 
 pub mod leg;
+pub mod plan;
 
 pub mod trial;
 pub mod view;

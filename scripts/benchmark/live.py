@@ -1,12 +1,17 @@
-"""P8 and P9: the live view. A dashboard of a thousand runs, and how soon a line of a feed reaches who follows it."""
+"""P8 and P9: the live view. A dashboard of a thousand runs, how soon a line of a feed reaches who follows it, and how smooth the
+page of a run is meanwhile."""
 import http.client
+import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import time
 
-from benchmark.bench import Row, at_most, interleave, median
+from benchmark import graphs
+from benchmark.bench import NEAR, NOISE, Row, at_most, interleave, median
 from benchmark.history import floor, many_runs, without_index
 from benchmark.nodes import label
 
@@ -15,6 +20,11 @@ TABS = 10
 EVENTS = 100
 #: How long an idle server is watched, in seconds.
 IDLE = 10
+#: The run that streams into a page: its size, and how long each node takes, ten at a time.
+NODES, SLEEP_MS = 1_000, 50
+FRAMES_A_SECOND = 30
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGES = os.path.join(HERE, "../../tests/web")
 
 
 def dashboard_rows(bench):
@@ -56,6 +66,39 @@ def feed_rows(bench):
                 took = server.follow(feed, path="/api/events", ready="caught_up", clients=clients, stuck=stuck, events=EVENTS)
             beside = f" beside {stuck} stuck" if stuck else ""
             yield reached(f"append to client, {clients}{beside}{label(name)}", took, goal)
+
+
+def frame_rows(bench):
+    """A browser of its own draws on the processors that the run needs as well: the page is measured where it has least."""
+    for name in bench.tools.omgs:
+        what = f"frames while {NODES:,} nodes stream{label(name)}"
+        if not shutil.which("node") or not shutil.which("chromium"):
+            yield Row(what, "no node or chromium here", goal=f">= {FRAMES_A_SECOND} /s")
+            continue
+        if not os.path.isdir(os.path.join(PAGES, "node_modules")):
+            subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=PAGES, check=True)
+        tries = sorted((streamed(bench, name) for _ in range(3)), key=lambda seen: seen["frames"] / seen["seconds"])
+        seen = tries[1]
+        rate = seen["frames"] / seen["seconds"]
+        holds = rate >= FRAMES_A_SECOND or (rate >= FRAMES_A_SECOND * (1 - NOISE) and NEAR)
+        measured = f"95 % in {seen['p95_ms']:.0f} ms, all in {seen['longest_ms']:.0f}"
+        yield Row(what, measured, f"idle {seen['idle']:.0f} /s", f">= {FRAMES_A_SECOND} /s", f"{rate:.1f}", holds)
+
+
+def streamed(bench, name):
+    """What the browser saw of a run from its beginning to its end."""
+    layered = graphs.shape("layered", NODES)
+    graph = bench.graph(layered, prompts={node: f"STUB sleep={SLEEP_MS}" for node, _ in layered})
+    home = bench.fresh("home")
+    words = [bench.tools.omgs[name], "run", graph, "--no-web", "--concurrency", "10"]
+    quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "text": True}
+    with Server(bench, name, home) as server:
+        run = subprocess.Popen(words, env=bench.omg_env(home), stdout=subprocess.PIPE, **quiet)
+        id = next(found[1] for line in run.stdout if (found := re.search(r"\(run ([^)]+)\)", line)))
+        url = f"http://127.0.0.1:{server.port}/run/{id}/"
+        watched = subprocess.run(["node", os.path.join(HERE, "frames.mjs"), url], stdout=subprocess.PIPE, check=True, text=True)
+        run.communicate()
+    return json.loads(watched.stdout)
 
 
 def reached(what, took, goal):

@@ -6,6 +6,7 @@ mod completions;
 mod console;
 mod context;
 mod decide;
+mod deferred;
 mod detach;
 mod dry_run;
 mod estimate;
@@ -48,6 +49,7 @@ use crate::node::runtime::RuntimeKind;
 use crate::view::term::style::ColourChoice;
 use console::Console;
 use context::Context;
+use deferred::Deferred;
 use failure::Failure;
 pub use reference::reference;
 
@@ -77,46 +79,43 @@ struct Omg {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Puts the shipped graphs and fragments into a directory.
-    Init(init::Args),
+    Init(Deferred<init::Args>),
     /// Writes a first graph: asks on a terminal, or takes flags.
-    New(new::Args),
+    New(Deferred<new::Args>),
     /// Runs a graph.
-    Run(run::Args),
+    Run(Deferred<run::Args>),
     /// Runs a graph with scripted replies: no model, no commands, no money.
-    Rehearse(rehearse::Args),
+    Rehearse(Deferred<rehearse::Args>),
     /// Goes on with a run that paused, failed or was interrupted.
-    Resume(resume::Args),
-    /// Checks a graph and says everything that is wrong with it.
-    Lint(lint::Args),
+    Resume(Deferred<resume::Args>),
+    /// Checks graphs and says everything that is wrong with them.
+    Lint(Deferred<lint::Args>),
     /// Draws a graph, or a run's graph with what became of each node.
-    Graph(graph::Args),
+    Graph(Deferred<graph::Args>),
     /// Says what a graph may take at worst, and what its runs usually took.
-    Estimate(estimate::Args),
+    Estimate(Deferred<estimate::Args>),
     /// Runs tests of graphs: scripted replies, and what has to come of them.
-    Test(test::Args),
+    Test(Deferred<test::Args>),
     /// Lists the runs on this machine, and removes old ones.
-    Runs(runs::Args),
+    Runs(Deferred<runs::Args>),
     /// Shows one run, or what one of its nodes was asked and said.
-    Show(show::Args),
+    Show(Deferred<show::Args>),
     /// Lists what was kept of a run's git worktrees, and restores it.
-    Salvage(salvage::Args),
+    Salvage(Deferred<salvage::Args>),
     /// Writes a run as one file: its page, a trace, or a report for CI.
-    Export(export::Args),
+    Export(Deferred<export::Args>),
     /// Follows a run from another terminal.
-    Watch(watch::Args),
-    /// Shows runs in a browser, live.
-    Serve(serve::Args),
+    Watch(Deferred<watch::Args>),
+    /// Shows runs in a browser, live, and takes decisions at gates there.
+    Serve(Deferred<serve::Args>),
     /// Ends runs that are under way.
-    ///
-    /// Their children are ended as by Ctrl-C, and what had settled is kept. Returns when they have ended. A node cannot
-    /// stop the run that it is part of.
-    Stop(stop::Args),
+    Stop(Deferred<stop::Args>),
     /// Prints the JSON Schema of graph files, for an editor.
-    Schema(schema::Args),
+    Schema(Deferred<schema::Args>),
     /// Prints the version.
     Version,
     /// Prints a completion script for a shell.
-    Completions(completions::Args),
+    Completions(Deferred<completions::Args>),
 }
 
 impl Command {
@@ -161,27 +160,27 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
 fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
     let Omg { runtime, command, .. } = omg;
     match command {
-        Command::Run(args) => run::run(args, runtime.unwrap_or_default(), context),
-        Command::Resume(args) => resume::run(&args, runtime, context),
-        Command::Lint(args) => lint::run(&args, runtime.unwrap_or_default(), context),
+        Command::Run(Deferred(args)) => run::run(args, runtime.unwrap_or_default(), context),
+        Command::Resume(Deferred(args)) => resume::run(&args, runtime, context),
+        Command::Lint(Deferred(args)) => lint::run(&args, runtime.unwrap_or_default(), context),
         other => match (runtime, other) {
             (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume and lint")
                 .hinted("leave it out: this command asks no model")),
-            (None, Command::Init(args)) => init::run(&args, context),
-            (None, Command::New(args)) => new::run(&args, context),
-            (None, Command::Rehearse(args)) => rehearse::run(args, context),
-            (None, Command::Graph(args)) => graph::run(&args, context),
-            (None, Command::Estimate(args)) => estimate::run(&args, context),
-            (None, Command::Test(args)) => test::run(&args, context),
-            (None, Command::Runs(args)) => runs::run(&args, context),
-            (None, Command::Show(args)) => show::run(&args, &mut context.console()),
-            (None, Command::Export(args)) => export::run(&args, context),
-            (None, Command::Salvage(args)) => salvage::run(&args, context),
-            (None, Command::Watch(args)) => watch::run(&args, &mut context.listening()?),
-            (None, Command::Serve(args)) => serve::run(&args, context),
-            (None, Command::Stop(args)) => stop::run(&args, &mut context.console()),
-            (None, Command::Schema(args)) => schema::run(&args, context),
-            (None, Command::Completions(args)) => completions::run(&args, context, Omg::command()),
+            (None, Command::Init(Deferred(args))) => init::run(&args, context),
+            (None, Command::New(Deferred(args))) => new::run(&args, context),
+            (None, Command::Rehearse(Deferred(args))) => rehearse::run(args, context),
+            (None, Command::Graph(Deferred(args))) => graph::run(&args, context),
+            (None, Command::Estimate(Deferred(args))) => estimate::run(&args, context),
+            (None, Command::Test(Deferred(args))) => test::run(&args, context),
+            (None, Command::Runs(Deferred(args))) => runs::run(&args, context),
+            (None, Command::Show(Deferred(args))) => show::run(&args, &mut context.console()),
+            (None, Command::Export(Deferred(args))) => export::run(&args, context),
+            (None, Command::Salvage(Deferred(args))) => salvage::run(&args, context),
+            (None, Command::Watch(Deferred(args))) => watch::run(&args, &mut context.listening()?),
+            (None, Command::Serve(Deferred(args))) => serve::run(&args, context),
+            (None, Command::Stop(Deferred(args))) => stop::run(&args, &mut context.console()),
+            (None, Command::Schema(Deferred(args))) => schema::run(&args, context),
+            (None, Command::Completions(Deferred(args))) => completions::run(&args, context, Omg::command()),
             (None, _) => {
                 writeln!(context.out, "omg {}", env!("CARGO_PKG_VERSION")).ok();
                 Ok(0)

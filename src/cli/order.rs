@@ -172,6 +172,7 @@ pub(super) fn start(
         git: services.git,
         rehearsal: manner.rehearsal,
         default_mode: DEFAULT_MODE,
+        planned: None,
         bounds,
         patience: common.quota.read()?,
         inherited,

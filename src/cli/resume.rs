@@ -13,7 +13,7 @@ use super::{Failure, detach, left_lanes, order, services};
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
 use crate::leg::again::{self, Inherited, Purpose, waiting};
-use crate::leg::{Order, preflight};
+use crate::leg::{Order, Planned, preflight};
 use crate::load::Source;
 use crate::node::runtime::RuntimeKind;
 use crate::node::runtime::rehearsal::{Rehearsal, read};
@@ -304,6 +304,7 @@ fn resume(
         detached: args.background.is_copy(),
         web: !args.no_web,
     };
+    let planned = Planned::of(&snapshot).map(Planned::later);
     let bounds = again::bounds(&snapshot, args.bounds.read()?);
     let order = Order {
         encoded: snapshot.graph,
@@ -322,6 +323,7 @@ fn resume(
         rehearsal,
         default_mode: PermissionMode::parse(&snapshot.default_permission_mode)
             .unwrap_or(PermissionMode::DontAsk),
+        planned,
         bounds,
         patience: args.quota.read()?,
         inherited,

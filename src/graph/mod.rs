@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod cause;
 pub mod check;
+pub mod critical;
 pub mod draw;
 pub mod estimate;
 pub mod export;

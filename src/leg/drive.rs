@@ -187,6 +187,8 @@ impl Leg {
             base: order.base.clone(),
             leg: order.inherited.leg,
             default_mode: order.default_mode,
+            ceiling: order.planned.as_ref().map(|planned| planned.ceiling.clone()),
+            verify_turn: order.planned.as_ref().map(|_| Mutex::default()),
             runtime: Arc::clone(&order.runtime),
             shell: Arc::clone(&order.shell),
             lanes: lanes.map(|lanes| lanes as _).or_else(|| self.rehearsed_lanes()),

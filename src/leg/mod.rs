@@ -7,9 +7,11 @@
 pub mod again;
 pub mod drive;
 pub mod open;
+pub mod planned;
 pub mod preflight;
 pub mod to_come;
 mod watched;
 
 pub use drive::Finished;
 pub use open::{Leg, LegError, Order};
+pub use planned::Planned;

@@ -11,6 +11,7 @@ use crate::clock::SharedClock;
 use crate::graph::node::PermissionMode;
 use crate::graph::{Bounds, Graph, NodeId};
 use crate::leg::again::Inherited;
+use crate::leg::planned::Planned;
 use crate::node::worktree::Git;
 use crate::node::{Runtime, Shell};
 use crate::process::Launcher;
@@ -63,6 +64,8 @@ pub struct Order {
     pub rehearsal: Option<String>,
     /// The permission mode of nodes that declare none.
     pub default_mode: PermissionMode,
+    /// What makes the run a planned one; `None` for a hand-written graph.
+    pub planned: Option<Planned>,
     /// Bounds on the whole run.
     pub bounds: Bounds,
     /// How long the leg may wait for a spent limit to be lifted.
@@ -209,6 +212,7 @@ fn snapshot_at_start(run: &RunId, order: &Order) -> Snapshot {
         inputs: order.inputs.clone(),
         continue_on_fail: order.continue_on_fail,
         default_permission_mode: order.default_mode.as_str().to_owned(),
+        tool_policies: order.planned.as_ref().map(Planned::policies).unwrap_or_default(),
         nodes: order.inherited.stood.clone(),
         gate: gate_state(&order.inherited.decisions, &[]),
         cwd: order.base.to_string_lossy().into_owned(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
 use crate::lint::Advice;
+use crate::node::policy::Policy;
 use crate::process::{Cancel, Exit};
 use crate::text::money::{Cost, Money};
 use crate::text::usage::Usage;
@@ -30,8 +31,8 @@ pub struct Invocation {
     pub session: Session,
     /// The permission mode, the run's default filled in.
     pub permission_mode: PermissionMode,
-    /// `allowed_tools:`.
-    pub allowed_tools: Vec<String>,
+    /// What it may do.
+    pub policy: Policy,
     /// `budget_usd:`.
     pub budget: Option<Money>,
     /// `agent:`.

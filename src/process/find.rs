@@ -46,7 +46,8 @@ fn absolute(path: &Path) -> Option<PathBuf> {
     std::path::absolute(path).ok()
 }
 
-fn is_executable(path: &Path) -> bool {
+/// Whether `path` is a file that this process may execute.
+pub fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 

@@ -53,6 +53,9 @@ pub struct Snapshot {
     /// The permission mode of nodes that declare none; absent means `dontAsk` (FACTS 0.2).
     #[serde(default = "dont_ask")]
     pub default_permission_mode: String,
+    /// What each node of a planned graph may do, by node id; absent for a hand-written one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tool_policies: BTreeMap<String, PolicyState>,
     /// What settled, by node id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, Record>,
@@ -68,6 +71,30 @@ pub struct Snapshot {
     /// Additive: the nodes that never ran, once a leg ended other than paused (DECISIONS 13).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+}
+
+/// What one planned node may do (FACTS 6.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PolicyState {
+    /// The rules that allow.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<String>,
+    /// The tools that are refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// The tools that exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Empty where no settings are loaded; absent where the person's are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting_sources: Option<String>,
+    /// Whether no MCP server is loaded.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub strict_mcp_config: bool,
+    /// Where staged agents and skills lay; no later leg uses them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plugin_dirs: Vec<String>,
 }
 
 /// Bounds on a whole run.

@@ -1,9 +1,12 @@
 //! One attempt of a prompt node: asked, judged, verified, kept.
 
+use std::sync::PoisonError;
+
 use crate::graph::Cause;
 use crate::graph::node::Model;
 use crate::node::invocation::{End, Invocation, Invoked};
 use crate::node::judge::{self, Answer, Fault};
+use crate::node::policy::Policy;
 use crate::node::shell::ShellRequest;
 use crate::process::Exit;
 use crate::process::capture::HeadTail;
@@ -18,7 +21,8 @@ impl Course<'_> {
     /// Asks the runtime and judges its answer. The artifact is kept once everything passed.
     pub(crate) fn ask(&mut self, model: &Model, prepared: &Prepared, prompt: &str) -> Result<(), Fault> {
         self.keep(Said::Prompt, prompt.as_bytes());
-        let invocation = self.invocation(model, prepared, prompt);
+        let policy = self.policy(model)?;
+        let invocation = self.invocation(model, prepared, prompt, policy);
         let mut invoked = self.invoke(&invocation);
         self.keep(Said::Reply, invoked.reply.as_bytes());
         self.keep(Said::Stderr, invoked.stderr.as_bytes());
@@ -45,7 +49,20 @@ impl Course<'_> {
         )
     }
 
-    fn invocation(&self, model: &Model, prepared: &Prepared, prompt: &str) -> Invocation {
+    /// What the node may do: what it grants itself, or what its plan's ceiling gives it.
+    fn policy(&self, model: &Model) -> Result<Policy, Fault> {
+        match &self.work.ceiling {
+            None => Ok(Policy::granting(model.allowed_tools.clone().unwrap_or_default())),
+            Some(ceiling) => ceiling.policy(&self.node.id).cloned().ok_or_else(|| {
+                Fault::ending(
+                    Cause::RunError,
+                    "it is planned and has no ceiling, so it is not run".to_owned(),
+                )
+            }),
+        }
+    }
+
+    fn invocation(&self, model: &Model, prepared: &Prepared, prompt: &str, policy: Policy) -> Invocation {
         let graph = &self.work.graph;
         Invocation {
             node: self.node.id.clone(),
@@ -54,7 +71,7 @@ impl Course<'_> {
             cwd: prepared.cwd.clone(),
             session: self.session.clone(),
             permission_mode: model.permission_mode.unwrap_or(self.work.default_mode),
-            allowed_tools: model.allowed_tools.clone().unwrap_or_default(),
+            policy,
             budget: model.budget,
             agent: model.agent.clone(),
             model: model.model.clone().or_else(|| graph.model.clone()),
@@ -86,6 +103,8 @@ impl Course<'_> {
 
     /// Runs the node's evidence command and judges it.
     pub(crate) fn verify(&mut self, verify: &PreparedVerify, prepared: &Prepared) -> Result<(), Fault> {
+        let _turn =
+            self.work.verify_turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
         let notice = Notice::Verifying { node: self.node.id.clone(), command: verify.command.clone() };
         self.work.observer.notice(notice);
         let request = ShellRequest {

@@ -14,7 +14,7 @@ use crate::graph::node::{Handoff, PermissionMode};
 use crate::graph::{Bounds, Cause, Graph, Node, NodeId, NodeIx, OnFail, Work};
 use crate::node::handoff::Material;
 use crate::node::runtime::reset;
-use crate::node::{Lanes, Runtime, Session, Shell};
+use crate::node::{Ceiling, Lanes, Runtime, Session, Shell};
 use crate::record::feed::FeedError;
 use crate::record::observe::{Notice, Observer};
 use crate::record::{Event, EventKind, Feed, Record, RunDir, Scribe, Verdict};
@@ -41,6 +41,10 @@ pub struct GraphWork {
     pub leg: u32,
     /// The permission mode of nodes that declare none.
     pub default_mode: PermissionMode,
+    /// What each node of a planned graph may do; `None` for a hand-written one, whose nodes grant themselves.
+    pub ceiling: Option<Ceiling>,
+    /// Held by the evidence command that runs, where only one may (FACTS 7.10).
+    pub verify_turn: Option<Mutex<()>>,
     /// What answers prompts.
     pub runtime: sync::Arc<dyn Runtime>,
     /// What runs commands.

@@ -3,6 +3,7 @@
 pub mod dialect;
 pub mod duration;
 pub mod fence;
+pub mod hex;
 pub mod junit;
 pub mod lossy;
 pub mod markdown;

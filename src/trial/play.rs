@@ -143,6 +143,7 @@ impl Stage<'_> {
             git: None,
             rehearsal: Some(String::new()),
             default_mode: DEFAULT_MODE,
+            planned: None,
             bounds,
             patience: None,
             inherited,

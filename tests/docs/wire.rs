@@ -3,7 +3,7 @@
 
 use omg::graph::{Cause, Provenance};
 use omg::record::event::{Held, SkipWhy, Skipped};
-use omg::record::snapshot::{BoundsState, GateState};
+use omg::record::snapshot::{BoundsState, GateState, PolicyState};
 use omg::record::{Event, EventKind, Record, Snapshot, Usage, Verdict};
 use serde_json::Value;
 
@@ -75,6 +75,17 @@ fn record() -> Record {
     }
 }
 
+fn policy() -> PolicyState {
+    PolicyState {
+        allowed_tools: words(),
+        disallowed_tools: words(),
+        tools: Some(words()),
+        setting_sources: Some("x".into()),
+        strict_mcp_config: true,
+        plugin_dirs: words(),
+    }
+}
+
 fn snapshot() -> Snapshot {
     let paired = || [("x".to_owned(), "approve".to_owned())].into();
     Snapshot {
@@ -91,6 +102,7 @@ fn snapshot() -> Snapshot {
         inputs: Default::default(),
         continue_on_fail: true,
         default_permission_mode: "plan".into(),
+        tool_policies: [("x".to_owned(), policy())].into(),
         nodes: Default::default(),
         gate: GateState { paused_at: "x".into(), decisions: paired(), waiting: words() },
         cwd: "x".into(),

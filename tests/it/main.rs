@@ -13,6 +13,7 @@ mod env;
 #[path = "../docs/markdown.rs"]
 mod markdown;
 
+mod auto;
 mod basics;
 mod cli;
 mod crash;
@@ -47,3 +48,4 @@ mod stop;
 mod terminal;
 mod trials;
 mod web;
+mod web_diff;

@@ -29,7 +29,8 @@ export class Place {
     this.runs = path.join(this.dir, 'home/runs');
     fs.mkdirSync(path.join(this.dir, 'bin'));
     fs.writeFileSync(path.join(this.dir, 'bin/claude'), CLAUDE, { mode: 0o755 });
-    this.env = { ...process.env, OMG_HOME: path.join(this.dir, 'home'), HOME: this.dir, PATH: `${path.join(this.dir, 'bin')}:${process.env.PATH}` };
+    const person = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' };
+    this.env = { ...process.env, ...person, OMG_HOME: path.join(this.dir, 'home'), HOME: this.dir, PATH: `${path.join(this.dir, 'bin')}:${process.env.PATH}` };
     this.children = new Set();
   }
 
@@ -47,6 +48,11 @@ export class Place {
   /** Lets go what `held` holds, which then prints `text`. */
   release(name, text = 'released') {
     return fs.promises.writeFile(path.join(this.dir, name), text);
+  }
+
+  /** Runs git in the directory. */
+  git(...words) {
+    return execFileSync('git', words, { cwd: this.dir, env: this.env, encoding: 'utf8' }).trim();
   }
 
   /** Starts a run of `graph`; resolves with its id, and how it ends as `ended`. */
@@ -76,6 +82,13 @@ export class Place {
         fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replaceAll(id, copy));
       }
     }
+  }
+
+  /** Writes the feed of run `id` anew: what `change` makes of its lines. */
+  feed(id, change) {
+    const file = path.join(this.runs, id, 'events.jsonl');
+    const lines = fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+    fs.writeFileSync(file, change(lines).map((line) => `${JSON.stringify(line)}\n`).join(''));
   }
 
   /** Serves all runs; at `port` where one is given. */
@@ -127,18 +140,25 @@ export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['
  */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(15_000);
   const wrong = [];
   const isOwn = (to) => (url.startsWith('file:') ? to === url : /^http:\/\/127\.0\.0\.1:\d+\//.test(to));
-  page.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
-  page.on('pageerror', (error) => wrong.push(String(error)));
-  page.on('request', (request) => { if (!isOwn(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  context.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
+  context.on('weberror', (error) => wrong.push(String(error.error())));
+  context.on('request', (request) => { if (!isOwn(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  const page = await context.newPage();
   page.isFine = async () => {
     const unexpected = wrong.filter((text) => !page.expected?.test(text));
     assert.deepEqual(unexpected, []);
     await context.close();
   };
+  await page.goto(url);
+  return page;
+}
+
+/** Another page of the same browser; what goes wrong in it counts for `first`. */
+export async function tab(first, url) {
+  const page = await first.context().newPage();
   await page.goto(url);
   return page;
 }

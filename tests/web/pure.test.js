@@ -58,6 +58,20 @@ test('each round of a loop has an entry of its own', () => {
   assert.ok(entries[0].superseded && !entries[1].superseded);
 });
 
+test('a node that a spent limit held back waits, and goes on with its turn', () => {
+  const held = [[0, 'run_started'], [0, 'node_started', { node_id: 'a' }], [1, 'node_retried', { node_id: 'a', retries: 1, held_until: at(60), cost_usd: 0.5 }]];
+  const waiting = folded(...held);
+  const [entry] = waiting.entries.filter(({ kind }) => kind === 'node');
+  assert.deepEqual([entry.state, entry.heldUntil, counts(waiting, ['a'])], ['held', Date.parse(at(60)), { held: 1 }]);
+  const gone = folded(...held, [60, 'node_started', { node_id: 'a', session_id: 's' }], [61, 'node_passed', { node_id: 'a' }]);
+  const [done, ...more] = gone.entries.filter(({ kind }) => kind === 'node');
+  assert.deepEqual(more, []);
+  assert.deepEqual(done.attempts.map(({ state, ended }) => [state, ended]), [['held', Date.parse(at(1))], ['passed', Date.parse(at(61))]]);
+  const dead = folded(...held);
+  abandon(dead);
+  assert.deepEqual([counts(dead, ['a']), dead.latest.get('a').attempts[0].state], [{ abandoned: 1 }, 'held']);
+});
+
 test('what ran when a process died is neither passed nor failed', () => {
   const model = folded([0, 'run_started'], [0, 'node_started', { node_id: 'a' }]);
   abandon(model);

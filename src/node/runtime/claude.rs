@@ -12,6 +12,7 @@ use crate::graph::node::{Model, PermissionMode};
 use crate::graph::{Graph, Work};
 use crate::lint;
 use crate::node::invocation::{End, Invocation, Invoked, Preflight, Runtime, Session, mark};
+use crate::node::policy::Policy;
 use crate::node::runtime::envelope::Envelope;
 use crate::node::runtime::prompt::{self, Delivery};
 use crate::node::runtime::settings;
@@ -174,7 +175,7 @@ fn is_older_than_manual(version: &str) -> bool {
 }
 
 /// The words after the program, in the order that DESIGN fixes.
-fn argv(invocation: &Invocation, prompt: Option<&str>) -> Vec<OsString> {
+pub(super) fn argv(invocation: &Invocation, prompt: Option<&str>) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["-p".into()];
     args.extend(prompt.map(OsString::from));
     let mut push = |words: &[&str]| args.extend(words.iter().map(OsString::from));
@@ -188,16 +189,47 @@ fn argv(invocation: &Invocation, prompt: Option<&str>) -> Vec<OsString> {
     if let Some(effort) = &invocation.effort {
         push(&["--effort", effort]);
     }
-    if let Some(agent) = &invocation.agent {
-        push(&["--agent", agent]);
-    }
-    if !invocation.allowed_tools.is_empty() {
-        push(&["--allowedTools", &invocation.allowed_tools.join(",")]);
-    }
+    args.extend(definitions(invocation));
+    args.extend(ceiling(&invocation.policy));
+    let mut push = |words: &[&str]| args.extend(words.iter().map(OsString::from));
     match &invocation.session {
         Session::Resume(id) => push(&["--resume", id]),
         Session::Fresh(Some(id)) => push(&["--session-id", id]),
         Session::Fresh(None) => {}
+    }
+    args
+}
+
+/// Where agents and skills come from, and which agent answers.
+fn definitions(invocation: &Invocation) -> Vec<OsString> {
+    let mut args: Vec<OsString> = Vec::new();
+    if invocation.policy.is_isolated {
+        args.extend(["--setting-sources".into(), OsString::new()]);
+    }
+    for dir in &invocation.policy.plugin_dirs {
+        args.extend(["--plugin-dir".into(), dir.into()]);
+    }
+    if let Some(agent) = &invocation.agent {
+        args.extend(["--agent".into(), agent.into()]);
+    }
+    args
+}
+
+/// What may be done. An empty list of tools that exist is a list; an empty list of rules is none.
+fn ceiling(policy: &Policy) -> Vec<OsString> {
+    let mut args: Vec<OsString> = Vec::new();
+    let mut push = |flag: &str, tools: &[String]| args.extend([flag.into(), tools.join(",").into()]);
+    if !policy.allowed_tools.is_empty() {
+        push("--allowedTools", &policy.allowed_tools);
+    }
+    if let Some(tools) = &policy.tools {
+        push("--tools", tools);
+    }
+    if policy.has_strict_mcp {
+        args.push("--strict-mcp-config".into());
+    }
+    if !policy.disallowed_tools.is_empty() {
+        args.extend(["--disallowedTools".into(), policy.disallowed_tools.join(",").into()]);
     }
     args
 }
@@ -341,7 +373,7 @@ mod tests {
             cwd: "/srv".into(),
             session: Session::Fresh(Some("71d7f1a8-6659-4699-a78f-d3f18c11704f".into())),
             permission_mode: PermissionMode::Auto,
-            allowed_tools: vec![],
+            policy: Policy::default(),
             budget: None,
             agent: None,
             model: None,
@@ -366,7 +398,7 @@ mod tests {
         let full = Invocation {
             session: Session::Resume("s".into()),
             permission_mode: PermissionMode::DontAsk,
-            allowed_tools: vec!["Read".into(), "Bash(git *)".into()],
+            policy: Policy::granting(vec!["Read".into(), "Bash(git *)".into()]),
             budget: Money::from_usd(0.5),
             agent: Some("reviewer".into()),
             model: Some("opus".into()),

@@ -163,11 +163,15 @@ fn sandbox(mode: PermissionMode) -> &'static str {
     }
 }
 
-fn argv(invocation: &Invocation, prompt: Option<&str>) -> Vec<OsString> {
+pub(super) fn argv(invocation: &Invocation, prompt: Option<&str>) -> Vec<OsString> {
     let mut args: Vec<OsString> = Vec::new();
     let mut push = |words: &[&str]| args.extend(words.iter().map(OsString::from));
     push(&["exec", "--json", "--color", "never", "--skip-git-repo-check"]);
     push(&["--sandbox", sandbox(invocation.permission_mode), "--config", "approval_policy=\"never\""]);
+    if invocation.policy.is_isolated {
+        push(&["--ignore-user-config", "--ignore-rules", "--config", "project_doc_max_bytes=0"]);
+        push(&["--config", "mcp_servers={}"]);
+    }
     if let Some(model) = &invocation.model {
         push(&["-m", model]);
     }
@@ -258,6 +262,7 @@ fn is_log(line: &str) -> bool {
 mod tests {
     use super::*;
     use crate::graph::NodeId;
+    use crate::node::policy::Policy;
     use std::time::Duration;
 
     fn invocation(session: Session) -> Invocation {
@@ -268,7 +273,7 @@ mod tests {
             cwd: "/srv".into(),
             session,
             permission_mode: PermissionMode::Auto,
-            allowed_tools: vec!["Read".into()],
+            policy: Policy::granting(vec!["Read".into()]),
             budget: None,
             agent: None,
             model: None,

@@ -1,5 +1,7 @@
 //! The runtimes, one file each. A new one is a file here and a line in [`RuntimeKind::ALL`].
 
+#[cfg(test)]
+mod ceilings;
 pub mod claude;
 pub mod codex;
 pub mod codex_events;

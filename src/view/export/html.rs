@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::bundle::bundle;
 use super::{Export, ExportError};
+use crate::text::hex;
+use crate::view::web::pages;
 use crate::view::web::recording::Recording;
-use crate::view::web::{guards, pages};
 
 /// The module that stands in the place of [`LIVE`].
 const OFFLINE: &str = "source_export.js";
@@ -31,7 +32,7 @@ struct Kept {
 pub(super) fn write(export: &Export, out: &mut dyn Write) -> Result<(), ExportError> {
     let recording = Recording::of(export.id(), &export.dir, export.probe, &export.shape)?;
     let kept = Kept { at: export.at.as_millisecond(), recording };
-    let nonce = guards::token().map_err(ExportError::Randomness)?;
+    let nonce = hex::random::<32>().map_err(ExportError::Randomness)?;
     let metas = format!("{}\n{}", policy(&nonce), pages::about(&export.build));
     out.write_all(page(&metas, &nonce, &inert(&kept)).as_bytes())?;
     Ok(())

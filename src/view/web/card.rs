@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::run_api::{Shape, ShapeNode};
 use super::state;
-use crate::record::legs::{NodeState, Nodes};
+use crate::record::legs::{NodeNow, NodeState, Nodes};
 use crate::record::snapshot_reader::{Brief, Outline, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{Follow, StreamError, Word};
@@ -14,6 +14,9 @@ use crate::view::history::{Prober, ReadError, Run, children_ended, hint, lost, w
 
 /// The largest graph that is drawn on a card; of a larger one a card tells the counts.
 const DRAWN_MAX: usize = 400;
+
+/// A node that has not run.
+const PENDING: &str = "pending";
 
 /// A card, and what the sum of all cards is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +99,8 @@ struct WireNode<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     depends_on: &'a [String],
     state: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    held_until: &'a str,
 }
 
 /// A run as far as it was read.
@@ -162,24 +167,31 @@ impl Reading {
     }
 
     /// The nodes of the graph in file order, or those that the feed named while there is no graph.
-    fn wire_nodes(&self) -> Vec<WireNode<'_>> {
-        let word = |now: NodeState| state::of_node(now, self.run.status);
+    fn wire_nodes<'a>(&'a self) -> Vec<WireNode<'a>> {
+        let stands = |now: &NodeNow| state::of_node(now.state, now.lost, self.run.status);
+        let wire = |node: WireNode<'a>| match self.nodes.by_id.get(node.id) {
+            Some(now) => WireNode { state: stands(now), ..node }.held(&now.held_until),
+            None => node,
+        };
         match &self.shape {
-            Some(shape) => {
-                let now = |id: &str| self.nodes.by_id.get(id).map_or(NodeState::Idle, |now| now.state);
-                shape.nodes.iter().map(|node| WireNode::of(node, word(now(&node.id)))).collect()
-            }
-            None => {
-                let wire = |(id, state)| WireNode { id, r#type: "", depends_on: &[], state };
-                self.nodes.by_id.iter().map(|(id, now)| wire((id.as_str(), word(now.state)))).collect()
-            }
+            Some(shape) => shape.nodes.iter().map(|node| wire(WireNode::of(node, PENDING))).collect(),
+            None => self.nodes.by_id.keys().map(|id| wire(WireNode::new(id, PENDING))).collect(),
         }
     }
 }
 
 impl<'a> WireNode<'a> {
+    fn new(id: &'a str, state: &'static str) -> Self {
+        WireNode { id, r#type: "", depends_on: &[], state, held_until: "" }
+    }
+
     fn of(node: &'a ShapeNode, state: &'static str) -> Self {
-        WireNode { id: &node.id, r#type: &node.r#type, depends_on: &node.depends_on, state }
+        WireNode { r#type: &node.r#type, depends_on: &node.depends_on, ..WireNode::new(&node.id, state) }
+    }
+
+    /// The same until when it waits, if it does.
+    fn held(self, until: &'a str) -> Self {
+        if self.state == state::HELD { WireNode { held_until: until, ..self } } else { self }
     }
 }
 
@@ -216,7 +228,8 @@ pub(super) fn settled(run: &Run, dir: &RunDir) -> Result<Card, ReadError> {
         _ => NodeState::Idle,
     };
     let nodes = outline.graph.nodes.iter();
-    let nodes = nodes.map(|node| WireNode::of(node, state::of_node(word(&node.id), run.status))).collect();
+    let nodes =
+        nodes.map(|node| WireNode::of(node, state::of_node(word(&node.id), false, run.status))).collect();
     Ok(card(run, &outline.graph.name, nodes))
 }
 
@@ -242,4 +255,48 @@ pub(super) fn unreadable(id: &RunId, error: &str) -> Card {
         "counts": {"total": 0, "passed": 0, "failed": 0, "running": 0, "pending": 0}, "error": error,
     });
     Card { json: json.to_string(), brief: CardBrief::unknown() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::history::fixture::{House, free, held, state};
+
+    const ID: &str = "20260102-030405.000000001-1";
+
+    /// How nodes a and b stand on the card of a run with this feed.
+    fn nodes(feed: &str, probe: Prober) -> serde_json::Value {
+        let house = House::new();
+        let dir = house.run(ID, feed, Some(&state("")));
+        let card = Reading::new(&RunId::parse(ID).expect("an id"), &dir).update(&dir, probe).expect("read");
+        let card: serde_json::Value = serde_json::from_str(&card.json).expect("JSON");
+        card["nodes"].clone()
+    }
+
+    #[test]
+    fn what_a_dead_leg_left_is_abandoned_until_a_later_one_takes_it_up() {
+        let feed = r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"a"}
+            {"event":"run_started"}
+            {"event":"node_started","node_id":"b"}"#;
+        let told = |feed: &str, probe| {
+            let nodes = nodes(feed, probe);
+            format!("{} {}", nodes[0]["state"], nodes[1]["state"]).replace('"', "")
+        };
+        assert_eq!(told(feed, held), "abandoned running");
+        assert_eq!(told(feed, free), "abandoned abandoned");
+        let again = format!("{feed}\n{}", r#"{"event":"node_started","node_id":"a"}"#);
+        assert_eq!(told(&again, held), "running running");
+    }
+
+    #[test]
+    fn what_a_limit_holds_back_says_until_when() {
+        let feed = r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"a"}
+            {"event":"node_retried","node_id":"a","retries":1,"held_until":"2026-01-02T05:00:00Z"}"#;
+        let node = &nodes(feed, held)[0];
+        assert_eq!((&node["state"], &node["held_until"]), (&"held".into(), &"2026-01-02T05:00:00Z".into()));
+        let gone = &nodes(feed, free)[0];
+        assert_eq!((&gone["state"], &gone["held_until"]), (&"pending".into(), &serde_json::Value::Null));
+    }
 }

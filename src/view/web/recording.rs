@@ -55,6 +55,7 @@ impl Recording {
         recorder.feed(dir)?;
         recorder.document("api/graph".to_owned(), run.graph());
         recorder.document("api/run".to_owned(), run.run());
+        recorder.document("api/path".to_owned(), run.path());
         let nodes: Vec<NodeId> = shape.nodes.iter().filter_map(|node| NodeId::parse(&node.id)).collect();
         for node in &nodes {
             recorder.document(format!("api/attempts {node}"), run.attempts_of(node));

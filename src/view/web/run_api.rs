@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::diff::{self, LookIntoLanes};
 use super::http::{Answer, Request};
 use super::transcript::{self, Projects};
 use crate::graph::NodeId;
@@ -16,6 +17,7 @@ use crate::record::snapshot_reader::SnapshotError;
 use crate::record::status::Status;
 use crate::record::stream::{self, open_regular};
 use crate::record::{RunDir, RunId, Snapshot};
+use crate::view::history::critical::Took;
 use crate::view::history::show::Shown;
 use crate::view::history::{Prober, Run, hint};
 
@@ -47,6 +49,16 @@ pub(in crate::view) struct ShapeNode {
     pub(in crate::view) r#type: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::view) depends_on: Vec<String>,
+    /// Of no use to a drawing.
+    #[serde(skip_serializing)]
+    pub(super) worktree: String,
+}
+
+impl ShapeNode {
+    /// Whether a person decides it.
+    pub(super) fn is_gate(&self) -> bool {
+        self.r#type == "gate"
+    }
 }
 
 impl Shape {
@@ -185,6 +197,40 @@ impl OneRun<'_> {
         match attempts::read(&path) {
             Ok(text) => Answer::of(200, "text/plain; charset=utf-8", text),
             Err(error) => Answer::text(500, error.to_string()),
+        }
+    }
+
+    /// `GET api/path`: the critical path of what has ended so far.
+    pub(super) fn path(&self) -> Answer {
+        let mut took = Took::default();
+        if let Err(error) = stream::walk(&self.dir.feed(), |event| took.take(&event)) {
+            return Answer::text(500, error.to_string());
+        }
+        let shape = match self.snapshot().map(|snapshot| snapshot.as_ref().map(Shape::of).transpose()) {
+            Ok(Ok(shape)) => shape.unwrap_or_default(),
+            Ok(Err(error)) => return Answer::text(500, error.to_string()),
+            Err(error) => return Answer::text(500, error),
+        };
+        let nodes = shape.nodes.iter().map(|node| (node.id.as_str(), node.depends_on.as_slice()));
+        json(200, &took.critical(nodes))
+    }
+
+    /// `GET api/diff?node=`: what the lanes hold that the node worked in, or that it decides about.
+    pub(super) fn diff(&self, request: &Request, look: Option<&dyn LookIntoLanes>) -> Answer {
+        let node = match self.node(request) {
+            Ok(node) => node,
+            Err(refusal) => return refusal,
+        };
+        let Some(look) = look else { return Answer::empty() };
+        match self.snapshot() {
+            Ok(Some(snapshot)) => match Shape::of(&snapshot) {
+                Ok(shape) => diff::answer(&shape, node.as_str(), &|lane| {
+                    look.changes(self.id, &self.dir, Path::new(&snapshot.cwd), lane)
+                }),
+                Err(error) => Answer::text(500, error.to_string()),
+            },
+            Ok(None) => unknown_node(),
+            Err(error) => Answer::text(500, error),
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::graph::node::PermissionMode;
 use crate::load::{self, Source};
+use crate::node::policy::Policy;
 use crate::process::capture::Whole;
 use crate::text::money::{Cost, Money};
 use crate::text::regexp::Pattern;
@@ -49,7 +50,7 @@ fn invocation(node: &str) -> Invocation {
         cwd: PathBuf::new(),
         session: Session::Fresh(Some("fresh".to_owned())),
         permission_mode: PermissionMode::Auto,
-        allowed_tools: Vec::new(),
+        policy: Policy::default(),
         budget: None,
         agent: None,
         model: None,

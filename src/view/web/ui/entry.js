@@ -1,4 +1,5 @@
 // The entries of the feed as elements: one for every turn of a node, and lines where a leg begins and ends.
+import { lanes } from './diff.js';
 import { command, copy, h } from './dom.js';
 import { fetched } from './result.js';
 import { ask, isLive } from './source.js';
@@ -89,7 +90,8 @@ class Card {
       : entry.ended && h('span', {}, duration(entry.took ?? entry.ended - entry.started));
     const { session } = entry;
     const spent = entry.cost > 0 || entry.unknown ? money(entry.cost, entry.unknown) : '';
-    const more = [entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
+    const until = entry.state === 'held' && Number.isFinite(entry.heldUntil) ? `until ${clock(entry.heldUntil)}` : '';
+    const more = [until, entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
     const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.part : null;
     this.head.replaceChildren(
       h('span', { class: 'mark', 'aria-hidden': 'true' }, mark(entry.state)),
@@ -135,7 +137,7 @@ class Card {
     this.attempts.replaceChildren(this.attempts.firstChild, body);
   }
 
-  /** The buttons of a gate, with what its parents produced. */
+  /** The buttons of a gate, with what its parents produced and what the lanes before it changed. */
   showDecision() {
     const { node, state } = this.entry;
     const { status } = this.page;
@@ -162,9 +164,10 @@ class Card {
       material,
       h('div', { class: 'quiet' }, 'or in a terminal: ', command(`omg resume ${quoted(id)} --approve ${quoted(node)}`)));
     this.page.parentsOf(node).then(async (parents) => {
-      const shown = await Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
+      const produced = Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
+      const [shown, changed] = await Promise.all([produced, lanes(node)]);
       material.replaceChildren(...shown.flatMap(([parent, made]) => [
-        h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']));
+        h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']), ...changed);
     });
   }
 
@@ -192,7 +195,8 @@ class Card {
 }
 
 function details(entry) {
-  const retries = entry.retries.map(({ at, detail }, i) => h('p', { class: 'retry', dir: 'auto' }, h('time', {}, clock(at)), ` ↻ attempt ${i + 2}${detail ? ': ' : ''}`, inert(detail)));
+  const retries = entry.retries.map(({ at, detail, attempt }) => h('p', { class: 'retry', dir: 'auto' },
+    h('time', {}, clock(at)), attempt === null ? ` ${mark('held')} waited for the limit` : ` ↻ attempt ${attempt}`, detail ? ': ' : '', inert(detail)));
   const isBad = entry.state === 'failed' || entry.state === 'sent-back';
   return [...retries, entry.detail && isBad && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail))].filter(Boolean);
 }

@@ -14,15 +14,12 @@ export async function ask(address) {
 }
 
 /** Tells everything at once, as soon as there is somebody to hear it. */
-export function follow() {
-  const stream = Object.assign(new EventTarget(), { onmessage: null, close: () => {} });
-  const tell = (type, data) => stream.dispatchEvent(new MessageEvent(type, { data }));
-  stream.addEventListener('message', (event) => stream.onmessage?.(event));
+export function follow(on) {
   queueMicrotask(() => {
-    kept.feed.forEach((line) => tell('message', line));
-    tell('status', kept.status);
-    tell('caught_up', '{}');
-    kept.warnings.forEach((error) => tell('stream_warning', JSON.stringify({ error })));
+    on.begin();
+    kept.feed.forEach((line) => on.message(line));
+    on.status(kept.status);
+    on.caught_up('{}');
+    kept.warnings.forEach((error) => on.stream_warning(JSON.stringify({ error })));
   });
-  return stream;
 }

@@ -1,0 +1,14 @@
+//! Auto mode: a goal becomes a graph under a ceiling, with evidence (DESIGN "Auto mode").
+//!
+//! Knows no screen and no command line but the names of the flags that its words tell a person to give.
+
+pub mod attach;
+pub mod call;
+pub mod disposition;
+pub mod evidence;
+pub mod prompt;
+pub mod repair;
+pub mod reply;
+pub mod staging;
+pub mod unisolated;
+pub mod verify_flags;
