@@ -8,6 +8,7 @@ mod context;
 mod decide;
 mod deferred;
 mod detach;
+mod doctor;
 mod dry_run;
 mod estimate;
 mod execute;
@@ -65,7 +66,7 @@ pub use reference::reference;
                   Runs are kept under $OMG_HOME, else ~/.oh-my-graph."
 )]
 struct Omg {
-    /// The CLI that answers prompts, for run and lint; claude unless it says codex.
+    /// The CLI that answers prompts, for run, lint and doctor; claude unless it says codex.
     #[arg(long, global = true, value_name = "RUNTIME", value_parser = runtimes())]
     runtime: Option<RuntimeKind>,
     /// When to use colour.
@@ -107,6 +108,8 @@ enum Command {
     Serve(Deferred<serve::Args>),
     /// Ends runs that are under way.
     Stop(Deferred<stop::Args>),
+    /// Looks at this machine: what keeps a run from working, and what to do about it.
+    Doctor(Deferred<doctor::Args>),
     /// Prints the JSON Schema of graph files, for an editor.
     Schema(Deferred<schema::Args>),
     /// Prints the version.
@@ -160,8 +163,9 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
         Command::Run(Deferred(args)) => run::run(args, runtime.unwrap_or_default(), context),
         Command::Resume(Deferred(args)) => resume::run(&args, runtime, context),
         Command::Lint(Deferred(args)) => lint::run(&args, runtime.unwrap_or_default(), context),
+        Command::Doctor(Deferred(args)) => doctor::run(&args, runtime, context),
         other => match (runtime, other) {
-            (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume and lint")
+            (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume, lint and doctor")
                 .hinted("leave it out: this command asks no model")),
             (None, Command::Init(Deferred(args))) => init::run(&args, context),
             (None, Command::New(Deferred(args))) => new::run(&args, context),

@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
+use crate::graph::order::behind_parents;
+
 /// The positions on the critical path, in order, of nodes that took `took` and wait for `parents`. It begins and ends with
 /// nodes that took time, and is empty when none did. Of equals the earlier wins. A circle, which no checked graph has, is
 /// no path.
 pub fn critical_path(parents: &[Vec<usize>], took: &[Duration]) -> Vec<usize> {
-    let order = order(parents);
+    let order = behind_parents(parents);
     let mut sums = vec![Duration::ZERO; parents.len()];
     let mut before = vec![None; parents.len()];
     let mut last: Option<usize> = None;
@@ -27,27 +29,6 @@ pub fn critical_path(parents: &[Vec<usize>], took: &[Duration]) -> Vec<usize> {
     let mut path: Vec<usize> = std::iter::successors(last, |at| before[*at]).collect();
     path.reverse();
     path
-}
-
-/// The nodes, each behind all of its parents; without those that are in a circle or behind one.
-fn order(parents: &[Vec<usize>]) -> Vec<usize> {
-    let mut missing: Vec<usize> = parents.iter().map(Vec::len).collect();
-    let mut dependents = vec![Vec::new(); parents.len()];
-    for (at, parents) in parents.iter().enumerate() {
-        parents.iter().for_each(|parent| dependents[*parent].push(at));
-    }
-    let mut order: Vec<usize> = (0..parents.len()).filter(|at| missing[*at] == 0).collect();
-    let mut next = 0;
-    while let Some(&at) = order.get(next) {
-        next += 1;
-        for &dependent in &dependents[at] {
-            missing[dependent] -= 1;
-            if missing[dependent] == 0 {
-                order.push(dependent);
-            }
-        }
-    }
-    order
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod export;
 pub mod id;
 pub mod node;
 pub mod normal;
+mod order;
 pub mod provenance;
 pub mod raw;
 pub mod schema;

@@ -19,6 +19,7 @@ mod cli;
 mod crash;
 mod detach;
 mod disk;
+mod doctor;
 mod draw;
 mod estimate;
 mod examples;

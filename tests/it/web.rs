@@ -246,6 +246,15 @@ fn every_route_of_a_run_answers_as_the_contract_says() {
     let graph = server.json("/api/graph");
     assert_eq!((&graph["available"], &graph["run_id"]), (&true.into(), &id(&env).into()));
     assert_eq!(graph["nodes"][1], serde_json::json!({"id": "g", "type": "gate", "depends_on": ["a"]}));
+    // The layout of `omg graph`.
+    let drawn: Value =
+        serde_json::from_str(&env.omg(&["graph", "--run", &id(&env), "--format", "json"]).exits(0).stdout)
+            .unwrap();
+    assert_eq!(graph["drawing"]["edges"], drawn["edges"]);
+    assert_eq!(
+        (&graph["drawing"]["nodes"][3]["row"], &drawn["layers"]),
+        (&drawn["nodes"][3]["row"], &3.into())
+    );
     assert_eq!(server.json("/api/run")["run"]["waiting"], serde_json::json!(["g", "h"]));
     for (path, status, kind) in [
         ("/", 200, "text/html; charset=utf-8"),

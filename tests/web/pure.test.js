@@ -1,7 +1,6 @@
 // The parts of the page that need no browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { layout } from '../../src/view/web/ui/layout.js';
 import { abandon, counts, elapsed, empty, fold } from '../../src/view/web/ui/model.js';
 import { duration, inert, money, quoted } from '../../src/view/web/ui/words.js';
 
@@ -76,11 +75,4 @@ test('what ran when a process died is neither passed nor failed', () => {
   const model = folded([0, 'run_started'], [0, 'node_started', { node_id: 'a' }]);
   abandon(model);
   assert.deepEqual(counts(model, ['a', 'b']), { abandoned: 1, pending: 1 });
-});
-
-test('a node is drawn below everything that it needs', () => {
-  const { places, edges, layers } = layout([{ id: 'c', depends_on: ['a', 'b'] }, { id: 'b', depends_on: ['a'] }, { id: 'a' }]);
-  assert.deepEqual(['a', 'b', 'c'].map((id) => places.get(id).y), [0, 1, 2]);
-  assert.equal(edges.length, 3);
-  assert.equal(layers, 3);
 });

@@ -67,9 +67,14 @@ impl Scene {
         self.planned(node).iter().find(is_other).map(|file| file.path.clone())
     }
 
-    fn assert_nobody_else_was_touched(&self) {
+    /// What lies where links lead is as it was, but for what those who planted them wrote through them.
+    fn assert_nothing_went_through_a_link(&self) {
         assert_eq!(fs::read_to_string(self.victims.join("mine")).unwrap(), "mine");
-        assert_eq!(fs::read_dir(&self.victims).unwrap().count(), 1);
+        for path in everything(&self.victims) {
+            let says = fs::read(&path).unwrap_or_default();
+            let mut planned = self.planned("review").iter().chain(self.planned("fix"));
+            assert!(planned.all(|file| file.bytes != says), "{} was written through a link", path.display());
+        }
     }
 }
 
@@ -168,7 +173,7 @@ fn s61_what_a_node_does_where_it_was_told_of_reaches_no_spawn() {
         is_over.store(true, Ordering::SeqCst);
         assert!(attacks.join().unwrap() > 0);
     });
-    scene.assert_nobody_else_was_touched();
+    scene.assert_nothing_went_through_a_link();
 }
 
 #[test]
@@ -209,7 +214,7 @@ fn s61_a_copy_that_was_searched_for_and_changed_is_found_out() {
         is_over.store(true, Ordering::SeqCst);
     });
     assert!(changed.load(Ordering::SeqCst) > 0, "no attack hit anything");
-    scene.assert_nobody_else_was_touched();
+    scene.assert_nothing_went_through_a_link();
 }
 
 #[test]
@@ -237,6 +242,7 @@ fn a_spawn_is_given_only_what_is_its_own() {
 #[test]
 fn a_copy_that_cannot_be_made_is_told_as_the_engines() {
     let scene = Scene::new();
+    everything(&scene.person.home().staged());
     fs::remove_dir_all(scene.person.home().staged()).unwrap();
     let Err(why) = scene.copies.before_spawn(&invocation("review")) else { panic!("there is no room") };
     assert!(why.starts_with("its private copy of the agent cannot be made: "), "{why}");

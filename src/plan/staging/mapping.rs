@@ -36,7 +36,7 @@ pub fn matches(graph: &Graph, agents: &[Agent], declined: &[String]) -> Vec<Matc
 }
 
 fn refusal(agent: &Agent, allowed: &[String], declined: &[String]) -> Option<String> {
-    if is_declined(&agent.name, declined) {
+    if declined.iter().any(|name| is_named(&agent.name, name)) {
         return Some("declined by --no-agent".to_owned());
     }
     let beyond: Vec<&str> =
@@ -50,9 +50,9 @@ fn refusal(agent: &Agent, allowed: &[String], declined: &[String]) -> Option<Str
     agent.unfit()
 }
 
-/// Whether `name` is among `declined`, whatever the case and the space around.
-pub(super) fn is_declined(name: &str, declined: &[String]) -> bool {
-    declined.iter().any(|word| word.trim().to_lowercase() == name.to_lowercase())
+/// Whether somebody who typed `typed` meant the agent `name`, whatever the case and the space around.
+pub(super) fn is_named(name: &str, typed: &str) -> bool {
+    typed.trim().to_lowercase() == name.to_lowercase()
 }
 
 fn words(name: &str) -> Vec<String> {

@@ -3,13 +3,12 @@
 //! Planned nodes load nobody's settings, and with them no agent and no skill. [`Staging::plan`] looks at the person's
 //! own, once, after the plan was checked: a node whose name matches one agent's runs as it, every other node may use all
 //! skills. What is read then is held in memory and is what every spawn of the leg is given ([`copies`]); a later leg has
-//! no such memory, trusts nothing on disk and is given nothing ([`later`]). [`screen`] says all of it before anything is
+//! no such memory, trusts nothing on disk and is given nothing. [`screen`] says all of it before anything is
 //! spent. Knows neither the planner nor the screen itself.
 
 pub mod agents;
 pub mod copies;
 mod front_matter;
-pub mod later;
 pub mod mapping;
 pub mod plugin;
 mod reading;
@@ -27,6 +26,8 @@ use self::agents::Agent;
 use self::mapping::Match;
 use self::plugin::{Found, Plugin};
 use self::skills::Corpus;
+use crate::graph::check::{self, Faults};
+use crate::graph::raw::RawGraph;
 use crate::graph::{Graph, NodeId, Work};
 use crate::node::policy::Ceiling;
 use crate::record::RunDir;
@@ -57,6 +58,8 @@ pub struct Staging {
     /// The matches of names, in the order of the graph; none when nothing was scanned.
     matches: Vec<Match>,
     agents: Vec<Agent>,
+    /// What `--no-agent` named and no agent is called.
+    strangers: Vec<String>,
     agents_plugin: Option<Plugin>,
     /// What a scan found; `None` when there was none.
     corpus: Option<Corpus>,
@@ -69,12 +72,14 @@ impl Staging {
     /// Decides for the nodes of `graph`, a plan that was checked. `config` is where claude keeps the person's own files,
     /// `~/.claude`, if that is known. Reads there and writes nowhere.
     pub fn plan(config: Option<&Path>, graph: &Graph, choice: &Choice) -> Self {
-        let agents = match config {
-            Some(config) if !choice.without_agents && !choice.loaded => agents::scan(&config.join("agents")),
-            _ => Vec::new(),
-        };
+        let directory =
+            config.filter(|_| !choice.without_agents && !choice.loaded).map(|config| config.join("agents"));
+        let agents = directory.as_deref().map(agents::scan).unwrap_or_default();
+        let is_known = |name: &str| agents.iter().any(|agent| mapping::is_named(&agent.name, name));
+        let strangers = choice.declined.iter().filter(|name| directory.is_some() && !is_known(name));
         let matches = mapping::matches(graph, &agents, &choice.declined);
         let mut staging = Staging {
+            strangers: strangers.cloned().collect(),
             agents_plugin: plugin_of(&agents, &matches),
             agents,
             matches,
@@ -82,11 +87,12 @@ impl Staging {
             skills_plugin: None,
             activated: Ok(Vec::new()),
         };
-        staging.activated = staging.activate(config, graph, choice);
+        staging.activated = staging.skilled(config, graph, choice);
         staging
     }
 
-    fn activate(
+    /// The nodes that may use skills.
+    fn skilled(
         &mut self,
         config: Option<&Path>,
         graph: &Graph,
@@ -132,9 +138,28 @@ impl Staging {
         self.activated.as_deref().unwrap_or_default()
     }
 
-    /// `prompt` as it is sent, for a node that may use skills.
-    pub fn activation(prompt: &str) -> String {
-        format!("{prompt}\n\n{ACTIVATION}")
+    /// Writes the agents into `raw`, the plan as it is kept.
+    pub fn map(&self, raw: &mut RawGraph) {
+        for node in &mut raw.nodes {
+            let agent = NodeId::parse(&node.id).and_then(|id| self.agent_of(&id).map(str::to_owned));
+            node.agent = agent.or(node.agent.take());
+        }
+    }
+
+    /// The graph of `raw` as it runs: the prompts of nodes that may use skills say so. What is kept does not, since who
+    /// runs that again has no such nodes.
+    ///
+    /// # Errors
+    /// When it is no graph.
+    pub fn activate(&self, raw: &RawGraph) -> Result<Graph, Faults> {
+        let mut raw = raw.clone();
+        let is_activated = |id: &str| self.activated().iter().any(|node| node.as_str() == id);
+        for node in raw.nodes.iter_mut().filter(|node| is_activated(&node.id)) {
+            if let Some(prompt) = &mut node.prompt {
+                *prompt = format!("{prompt}\n\n{ACTIVATION}");
+            }
+        }
+        check::check(&raw).map_err(|faults| Faults::described(&raw, &faults))
     }
 
     /// Writes what is given into the ceiling of a run in `dir`.

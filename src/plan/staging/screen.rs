@@ -10,6 +10,7 @@ use super::{Agent, Staging};
 use crate::graph::NodeId;
 use crate::text::hex;
 use crate::text::sanitize::{self, one_line};
+use crate::text::suggest;
 
 /// How much of a description is shown.
 const DESCRIPTION_CHARS_MAX: usize = 100;
@@ -43,7 +44,12 @@ impl Staging {
             let name = &self.agents[found.agent].name;
             Some(format!("! agent {:?} not applied to {}: {}", one_line(name), found.node, one_line(why)))
         });
-        refused.collect()
+        let strangers = self.strangers.iter().map(|name| {
+            let known = self.agents.iter().map(|agent| agent.name.as_str());
+            let hint = suggest::hint(name.trim(), known).map(|hint| format!("; {hint}")).unwrap_or_default();
+            format!("! --no-agent {:?}: no agent of yours is called so{}", one_line(name), one_line(&hint))
+        });
+        strangers.chain(refused).collect()
     }
 
     fn mapping(&self) -> Vec<String> {

@@ -104,6 +104,25 @@ fn a_node_runs_as_an_agent_or_may_use_skills_and_never_both() {
 }
 
 #[test]
+fn the_plan_that_is_kept_names_agents_and_says_nothing_of_skills() {
+    let person = Person::new();
+    person.agent("code-reviewer", "Read").skill("pdf");
+    let staging = person.plan(&["review", "fix"], &Choice::default());
+    let mut raw: RawGraph =
+        serde_json::from_str(r#"{"nodes":[{"id":"review","prompt":"x"},{"id":"fix","prompt":"Mend it."}]}"#)
+            .unwrap();
+    staging.map(&mut raw);
+    let graph = staging.activate(&raw).unwrap();
+    let prompt = |at: usize| match &graph.nodes()[at].work {
+        Work::Model(model) => model.prompt.clone(),
+        Work::Command(_) | Work::Gate => unreachable!("both are prompts"),
+    };
+    assert_eq!(raw.nodes[0].agent.as_deref(), Some("code-reviewer"));
+    assert_eq!((prompt(0), prompt(1)), ("x".to_owned(), format!("Mend it.\n\n{ACTIVATION}")));
+    assert_eq!(raw.nodes[1].prompt.as_deref(), Some("Mend it."));
+}
+
+#[test]
 fn the_screen_names_what_is_staged_and_what_it_costs() {
     let person = Person::new();
     person.agent("code-reviewer", "Read").agent("writer", "Write").skill("pdf").skill("charts");
@@ -134,6 +153,21 @@ fn the_screen_says_why_skills_are_off() {
     assert_eq!(off(&person, &Choice { without_agents: true, ..Choice::default() }), "");
     let nowhere = Staging::plan(None, &graph(&["review"]), &Choice::default()).lines();
     assert_eq!(nowhere[0], "skills are OFF: where your home directory is cannot be told");
+}
+
+#[test]
+fn a_decline_of_nobody_is_told() {
+    let person = Person::new();
+    person.agent("code-reviewer", "Read");
+    let declined = vec![" Code-Reviewer ".to_owned(), "code-reviwer".to_owned()];
+    let lines = person.plan(&["review"], &Choice { declined, ..Choice::default() }).lines();
+    assert_eq!(
+        lines[..2],
+        [
+            "! --no-agent \"code-reviwer\": no agent of yours is called so; did you mean \"code-reviewer\"?",
+            "! agent \"code-reviewer\" not applied to review: declined by --no-agent",
+        ]
+    );
 }
 
 #[test]

@@ -101,6 +101,8 @@ struct WireNode<'a> {
     state: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     held_until: &'a str,
+    /// Its layer and its row.
+    at: (usize, f64),
 }
 
 /// A run as far as it was read.
@@ -108,7 +110,18 @@ pub(super) struct Reading {
     follow: Follow,
     nodes: Nodes,
     shape: Option<Shape>,
+    places: Places,
     run: Run,
+}
+
+/// Where the nodes of a graph stand on its card, in the order of the graph; none of one that is too large for it.
+type Places = Vec<(usize, f64)>;
+
+fn places(shape: &Shape) -> Places {
+    match shape.nodes.len() <= DRAWN_MAX {
+        true => shape.drawing().nodes.iter().map(|spot| (spot.layer, spot.row)).collect(),
+        false => vec![(0, 0.0); shape.nodes.len()],
+    }
 }
 
 impl Reading {
@@ -122,7 +135,13 @@ impl Reading {
             children_ended: false,
             lost: std::collections::BTreeMap::new(),
         };
-        Reading { follow: Follow::new(&dir.feed(), 0), nodes: Nodes::default(), shape: None, run }
+        Reading {
+            follow: Follow::new(&dir.feed(), 0),
+            nodes: Nodes::default(),
+            shape: None,
+            places: Places::new(),
+            run,
+        }
     }
 
     /// Reads what is new, and makes the card.
@@ -162,7 +181,9 @@ impl Reading {
         };
         let malformed = |source| SnapshotError::Malformed { path: dir.snapshot(), source };
         self.run.brief = Some(Brief::of(&snapshot).map_err(malformed)?);
-        self.shape = Some(Shape::of(&snapshot).map_err(malformed)?);
+        let shape = Shape::of(&snapshot).map_err(malformed)?;
+        self.places = places(&shape);
+        self.shape = Some(shape);
         Ok(())
     }
 
@@ -174,19 +195,26 @@ impl Reading {
             None => node,
         };
         match &self.shape {
-            Some(shape) => shape.nodes.iter().map(|node| wire(WireNode::of(node, PENDING))).collect(),
-            None => self.nodes.by_id.keys().map(|id| wire(WireNode::new(id, PENDING))).collect(),
+            Some(shape) => {
+                let placed = shape.nodes.iter().zip(&self.places);
+                placed.map(|(node, at)| wire(WireNode::of(node, *at, PENDING))).collect()
+            }
+            None => {
+                // Nobody knows yet what waits for what.
+                let placed = self.nodes.by_id.keys().zip(0_u32..);
+                placed.map(|(id, nth)| wire(WireNode::new(id, (0, f64::from(nth)), PENDING))).collect()
+            }
         }
     }
 }
 
 impl<'a> WireNode<'a> {
-    fn new(id: &'a str, state: &'static str) -> Self {
-        WireNode { id, r#type: "", depends_on: &[], state, held_until: "" }
+    fn new(id: &'a str, at: (usize, f64), state: &'static str) -> Self {
+        WireNode { id, r#type: "", depends_on: &[], state, held_until: "", at }
     }
 
-    fn of(node: &'a ShapeNode, state: &'static str) -> Self {
-        WireNode { r#type: &node.r#type, depends_on: &node.depends_on, ..WireNode::new(&node.id, state) }
+    fn of(node: &'a ShapeNode, at: (usize, f64), state: &'static str) -> Self {
+        WireNode { r#type: &node.r#type, depends_on: &node.depends_on, ..WireNode::new(&node.id, at, state) }
     }
 
     /// The same until when it waits, if it does.
@@ -227,9 +255,9 @@ pub(super) fn settled(run: &Run, dir: &RunDir) -> Result<Card, ReadError> {
         Some(Verdict::Fail) => NodeState::Failed,
         _ => NodeState::Idle,
     };
-    let nodes = outline.graph.nodes.iter();
-    let nodes =
-        nodes.map(|node| WireNode::of(node, state::of_node(word(&node.id), false, run.status))).collect();
+    let placed = outline.graph.nodes.iter().zip(places(&outline.graph));
+    let stands = |id: &str| state::of_node(word(id), false, run.status);
+    let nodes = placed.map(|(node, at)| WireNode::of(node, at, stands(&node.id))).collect();
     Ok(card(run, &outline.graph.name, nodes))
 }
 

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::diff::{self, LookIntoLanes};
 use super::http::{Answer, Request};
 use super::transcript::{self, Projects};
-use crate::graph::NodeId;
+use crate::graph::draw::{Drawing, Kind};
+use crate::graph::{self, NodeId};
 use crate::record::attempts::{self, Said};
 use crate::record::legs::{NodeState, Nodes};
 use crate::record::snapshot_reader::SnapshotError;
@@ -57,14 +58,37 @@ pub(super) struct ShapeNode {
 impl ShapeNode {
     /// Whether a person decides it.
     pub(super) fn is_gate(&self) -> bool {
-        self.r#type == "gate"
+        self.kind() == Kind::Gate
+    }
+
+    fn kind(&self) -> Kind {
+        match self.r#type.as_str() {
+            "gate" => Kind::Gate,
+            "command" => Kind::Command,
+            _ => Kind::Prompt,
+        }
     }
 }
 
 impl Shape {
+    /// Where everything is drawn.
+    pub(super) fn drawing(&self) -> Drawing {
+        let nodes = self.nodes.iter().map(|node| (node.id.as_str(), node.kind(), node.depends_on.as_slice()));
+        Drawing::sketch(&self.name, nodes)
+    }
+
     /// The graph of `snapshot`.
     pub(super) fn of(snapshot: &Snapshot) -> Result<Shape, serde_json::Error> {
         serde_json::from_str(snapshot.graph.get())
+    }
+}
+
+/// The drawing that `omg graph` makes of the run's graph, or one of its shape alone where this program has rules that the
+/// graph breaks.
+fn drawing(snapshot: &Snapshot, shape: &Shape) -> Drawing {
+    match graph::from_snapshot(snapshot.graph.get()) {
+        Ok((_, graph)) => Drawing::of(&graph, &graph.name),
+        Err(_) => shape.drawing(),
     }
 }
 
@@ -86,6 +110,8 @@ impl OneRun<'_> {
             name: Option<String>,
             #[serde(skip_serializing_if = "Option::is_none")]
             nodes: Option<Vec<ShapeNode>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            drawing: Option<Drawing>,
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             abandoned: bool,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,6 +131,7 @@ impl OneRun<'_> {
         };
         let run = Run::read(self.id.clone(), &self.dir, self.probe).ok();
         let abandoned = run.as_ref().is_some_and(|run| run.status == Some(Status::Abandoned));
+        let drawing = snapshot.as_ref().zip(shape.as_ref()).map(|(snapshot, shape)| drawing(snapshot, shape));
         let (name, nodes) = shape.map(|shape| (shape.name, shape.nodes)).unzip();
         json(
             200,
@@ -113,6 +140,7 @@ impl OneRun<'_> {
                 available: snapshot.is_some(),
                 name,
                 nodes,
+                drawing,
                 abandoned,
                 hint: run.as_ref().filter(|_| abandoned).and_then(hint),
                 transcript_note: snapshot.and_then(|snapshot| transcript::note(&snapshot.runtime)),

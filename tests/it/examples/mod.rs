@@ -56,8 +56,8 @@ pages! {
     guide_approvals: "docs/guide/approvals.md",
     guide_money_and_limits: "docs/guide/money-and-limits.md",
     guide_ci: "docs/guide/ci.md",
-    guide_agents_and_skills: "docs/guide/agents-and-skills.md",
     guide_parallel: "docs/guide/parallel.md",
+    guide_this_machine: "docs/guide/this-machine.md",
     guide_when_it_stops: "docs/guide/when-it-stops.md",
 }
 

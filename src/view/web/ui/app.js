@@ -82,9 +82,9 @@ async function askGraph() {
     if (isLive) setTimeout(askGraph, GRAPH_MS);
     return graph;
   }
-  const isNew = JSON.stringify(asked.nodes) !== JSON.stringify(graph.nodes);
+  const isNew = JSON.stringify(asked.drawing) !== JSON.stringify(graph.drawing);
   graph = asked;
-  if (isNew) panel.draw(graph.nodes, link);
+  if (isNew) panel.draw(graph.drawing, link);
   draw();
   return graph;
 }

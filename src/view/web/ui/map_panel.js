@@ -12,7 +12,7 @@ const LEGIBLE = 0.5;
 const CALM = 200;
 const CALM_MS = 500;
 
-/** The panel. `draw(nodes, href)` puts a graph in it, `paint(stateOf)` its states. */
+/** The panel. `draw(drawing, href)` puts a graph in it, `paint(stateOf)` its states. */
 export function mapPanel() {
   const [panel, grip, drawing] = [byId('map'), byId('grip'), byId('drawing')];
   let drawn = null;
@@ -83,9 +83,9 @@ export function mapPanel() {
 
   return {
     toggle,
-    draw: (nodes, href) => {
-      drawn = map(nodes, href);
-      drawn.classList.toggle('calm', nodes.length > CALM);
+    draw: (told, href) => {
+      drawn = map(told, href);
+      drawn.classList.toggle('calm', told.nodes.length > CALM);
       drawing.replaceChildren(drawn);
       scale();
       paintNow();
