@@ -12,6 +12,7 @@ mod doctor;
 mod dry_run;
 mod estimate;
 mod execute;
+mod export;
 mod failure;
 mod graph;
 mod graph_file;
@@ -102,6 +103,8 @@ enum Command {
     Show(Deferred<show::Args>),
     /// Lists what was kept of a run's git worktrees, and restores it.
     Salvage(Deferred<salvage::Args>),
+    /// Writes a run as one file: its page, a trace, or a report for CI.
+    Export(Deferred<export::Args>),
     /// Follows a run from another terminal.
     Watch(Deferred<watch::Args>),
     /// Shows runs in a browser, live, and takes decisions at gates there.
@@ -175,6 +178,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Test(Deferred(args))) => test::run(&args, context),
             (None, Command::Runs(Deferred(args))) => runs::run(&args, context),
             (None, Command::Show(Deferred(args))) => show::run(&args, &mut context.console()),
+            (None, Command::Export(Deferred(args))) => export::run(&args, context),
             (None, Command::Salvage(Deferred(args))) => salvage::run(&args, context),
             (None, Command::Watch(Deferred(args))) => watch::run(&args, &mut context.listening()?),
             (None, Command::Serve(Deferred(args))) => serve::run(&args, context),

@@ -23,6 +23,7 @@ mod doctor;
 mod draw;
 mod estimate;
 mod examples;
+mod export;
 mod fragments;
 mod gates;
 mod guard;

@@ -1,4 +1,5 @@
-// Where the page of one run gets what it shows: from the server that it came from. No other module of it asks.
+// Where the page of one run gets what it shows: from the server that it came from. A page that was exported has
+// `source_export.js` in the place of this file, with the same names.
 import { follow as followStream } from './stream.js';
 
 /** Whether there is a server, which tells what happens now and takes decisions. */
