@@ -1,8 +1,7 @@
 //! The files of the pages, as they are in the program, and the metas that a page is filled in with.
 
-use super::build::Build;
+use super::Site;
 use super::http::Answer;
-use crate::text::sanitize;
 
 /// Stands in a page where its metas come.
 const PLACE: &str = "<!-- omg:metas -->";
@@ -15,9 +14,11 @@ pub(super) const DASHBOARD: &str = include_str!("ui/dashboard.html");
 static FILES: include_dir::Dir<'_> = include_dir::include_dir!("$CARGO_MANIFEST_DIR/src/view/web/ui");
 
 /// `page` as a browser gets it.
-pub(super) fn page(page: &str, token: &str, build: &Build) -> Answer {
+pub(super) fn page(page: &str, token: &str, site: &Site) -> Answer {
+    let build = &site.build;
     let metas = [
         ("omg-token", token),
+        ("omg-command-prefix", &site.command_prefix),
         ("omg-version", &build.version),
         ("omg-revision", &build.revision),
         ("omg-built-at", &build.built_at),
@@ -26,9 +27,10 @@ pub(super) fn page(page: &str, token: &str, build: &Build) -> Answer {
     Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &metas.map(line).join("\n"), 1))
 }
 
+/// `text` in an attribute, character for character.
 fn escaped(text: &str) -> String {
-    let text = sanitize::one_line(text);
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+    let is_plain = |c: char| c >= ' ' && !['&', '"', '<', '>'].contains(&c);
+    text.chars().map(|c| if is_plain(c) { c.to_string() } else { format!("&#{};", u32::from(c)) }).collect()
 }
 
 /// The file `path`, looked up among those that the program has. The pages themselves are not files.
