@@ -8,9 +8,11 @@ mod context;
 mod decide;
 mod deferred;
 mod detach;
+mod doctor;
 mod dry_run;
 mod estimate;
 mod execute;
+mod export;
 mod failure;
 mod graph;
 mod graph_file;
@@ -65,7 +67,7 @@ pub use reference::reference;
                   Runs are kept under $OMG_HOME, else ~/.oh-my-graph."
 )]
 struct Omg {
-    /// The CLI that answers prompts, for run and lint; claude unless it says codex.
+    /// The CLI that answers prompts, for run, lint and doctor; claude unless it says codex.
     #[arg(long, global = true, value_name = "RUNTIME", value_parser = runtimes())]
     runtime: Option<RuntimeKind>,
     /// When to use colour.
@@ -101,12 +103,16 @@ enum Command {
     Show(Deferred<show::Args>),
     /// Lists what was kept of a run's git worktrees, and restores it.
     Salvage(Deferred<salvage::Args>),
+    /// Writes a run as one file: its page, a trace, or a report for CI.
+    Export(Deferred<export::Args>),
     /// Follows a run from another terminal.
     Watch(Deferred<watch::Args>),
     /// Shows runs in a browser, live, and takes decisions at gates there.
     Serve(Deferred<serve::Args>),
     /// Ends runs that are under way.
     Stop(Deferred<stop::Args>),
+    /// Looks at this machine: what keeps a run from working, and what to do about it.
+    Doctor(Deferred<doctor::Args>),
     /// Prints the JSON Schema of graph files, for an editor.
     Schema(Deferred<schema::Args>),
     /// Prints the version.
@@ -160,8 +166,9 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
         Command::Run(Deferred(args)) => run::run(args, runtime.unwrap_or_default(), context),
         Command::Resume(Deferred(args)) => resume::run(&args, runtime, context),
         Command::Lint(Deferred(args)) => lint::run(&args, runtime.unwrap_or_default(), context),
+        Command::Doctor(Deferred(args)) => doctor::run(&args, runtime, context),
         other => match (runtime, other) {
-            (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume and lint")
+            (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume, lint and doctor")
                 .hinted("leave it out: this command asks no model")),
             (None, Command::Init(Deferred(args))) => init::run(&args, context),
             (None, Command::New(Deferred(args))) => new::run(&args, context),
@@ -171,6 +178,7 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
             (None, Command::Test(Deferred(args))) => test::run(&args, context),
             (None, Command::Runs(Deferred(args))) => runs::run(&args, context),
             (None, Command::Show(Deferred(args))) => show::run(&args, &mut context.console()),
+            (None, Command::Export(Deferred(args))) => export::run(&args, context),
             (None, Command::Salvage(Deferred(args))) => salvage::run(&args, context),
             (None, Command::Watch(Deferred(args))) => watch::run(&args, &mut context.listening()?),
             (None, Command::Serve(Deferred(args))) => serve::run(&args, context),

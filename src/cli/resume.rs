@@ -293,6 +293,8 @@ fn resume(
             refusals.join("; ")
         )));
     }
+    let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, services::whereabouts(kind));
+    order::warn_of_settings(&settings, context);
     order::warn(&services.runtime.preflight(&graph), context);
     for line in &inherited.warnings {
         writeln!(context.err, "warning: {line}").ok();

@@ -83,7 +83,8 @@ pub(super) fn open(address: &str, context: &mut Context) {
     }
 }
 
-fn build() -> Build {
+/// The build of this program.
+pub(super) fn build() -> Build {
     Build::of_program(std::env::current_exe().ok().as_deref(), &TimeZone::system())
 }
 

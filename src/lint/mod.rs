@@ -38,7 +38,9 @@ pub use budgets::unkept as unkept_budgets;
 pub use bypass::bypassing;
 pub use catalogue::catalogue;
 pub use never_there::never_there;
+pub use reach::{Unreached, unreached};
 pub use substitutions::unused_substitution;
+pub use unread_feedback::unread as unread_feedback;
 
 use crate::graph::Graph;
 use crate::graph::raw::RawGraph;

@@ -30,7 +30,19 @@ const SEARCH_MAX: usize = 2_000_000;
 /// How many nodes are checked in all to see whether a target is allowed.
 const TRIALS_MAX: usize = 500_000;
 
-fn look(Subject { raw, graph }: Subject<'_>, remarks: &mut Remarks) {
+/// A loop that does not reach a part of what its check judges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreached {
+    /// The node that declares the loop.
+    pub declarer: NodeIx,
+    /// The parents whose work the loop never runs again.
+    pub producers: Vec<NodeIx>,
+    /// Where the loop would have to begin to reach them; `None` when no place does, or none was found in time.
+    pub target: Option<NodeIx>,
+}
+
+/// The loops of `graph` that do not reach a part of what their checks judge, in file order.
+pub fn unreached(raw: &RawGraph, graph: &Graph) -> Vec<Unreached> {
     let beside = beside(graph);
     let pairs: Vec<_> = beside.iter().map(|(_, target, parent)| (*target, *parent)).collect();
     let feeds_the_loop = ancestry::waits(graph, &pairs);
@@ -42,15 +54,23 @@ fn look(Subject { raw, graph }: Subject<'_>, remarks: &mut Remarks) {
         }
     }
     let mut search = Search { raw, graph, visits_left: SEARCH_MAX, trials_left: TRIALS_MAX };
-    for (declarer, parents) in missed {
-        let advised = match search.target(declarer, &parents) {
+    let found = |(declarer, producers): (NodeIx, Vec<NodeIx>)| {
+        let target = search.target(declarer, &producers);
+        Unreached { declarer, producers, target }
+    };
+    missed.into_iter().map(found).collect()
+}
+
+fn look(Subject { raw, graph }: Subject<'_>, remarks: &mut Remarks) {
+    for Unreached { declarer, producers, target } in unreached(raw, graph) {
+        let advised = match target {
             Some(better) => format!("rerun: {} would", graph.node(better).id),
             None => {
                 "no rerun of this graph could; put what is mere context before the loop, or judge it apart"
                     .to_owned()
             }
         };
-        for parent in &parents {
+        for parent in &producers {
             let id = &graph.node(*parent).id;
             let detail = format!("never runs {id:?} again, whose work the node may judge: {advised}");
             remarks.node(graph, declarer, "feedback.rerun", detail);

@@ -18,18 +18,24 @@ pub(super) const SWEEP: Sweep = Sweep {
 };
 
 fn look(Subject { graph, .. }: Subject<'_>, remarks: &mut Remarks) {
-    for declarer in graph.positions() {
-        let Some(arc) = graph.node(declarer).feedback else { continue };
+    for (declarer, target) in unread(graph) {
         let id = graph.node(declarer).id.as_str();
-        let body = graph.feedback_body(declarer).iter().filter(|ix| **ix != declarer);
-        if !body.into_iter().any(|ix| quotes(graph, *ix, id)) {
-            let key = asked(graph, arc.rerun).map_or("", |(key, _)| key);
-            let detail = format!(
-                "nothing in the loop that {id:?} runs again quotes {{{{ feedback.{id} }}}}: it is asked the same thing again"
-            );
-            remarks.node(graph, arc.rerun, key, detail);
-        }
+        let key = asked(graph, target).map_or("", |(key, _)| key);
+        let detail = format!(
+            "nothing in the loop that {id:?} runs again quotes {{{{ feedback.{id} }}}}: it is asked the same thing again"
+        );
+        remarks.node(graph, target, key, detail);
     }
+}
+
+/// The declarers of loops in which nothing quotes what they hand back, each with the node where its loop begins.
+pub fn unread(graph: &Graph) -> Vec<(NodeIx, NodeIx)> {
+    let blind = |declarer: &NodeIx| {
+        let body = graph.feedback_body(*declarer).iter().filter(|ix| *ix != declarer);
+        !body.into_iter().any(|ix| quotes(graph, *ix, graph.node(*declarer).id.as_str()))
+    };
+    let arcs = graph.positions().filter_map(|ix| Some((ix, graph.node(ix).feedback?.rerun)));
+    arcs.filter(|(declarer, _)| blind(declarer)).collect()
 }
 
 /// Whether what the node is asked quotes the feedback of `declarer`.

@@ -87,6 +87,8 @@ pub(crate) struct Draft {
     pub problems: Vec<(Option<usize>, Problem)>,
     /// Where.
     pub doubt: Doubt,
+    /// Whether some of it is a value of the wrong type, and not only a key that nobody knows.
+    pub is_mistyped: bool,
 }
 
 /// The fields that could not be read, and the items of lists that could not while the others could.
@@ -156,9 +158,11 @@ impl Doubt {
 
 /// Reads a graph out of its tree, whose spans lie in `files`; `doubt` is what is known not to be readable.
 pub(crate) fn decode(files: &Files<'_>, root: &Node<'_>, doubt: Doubt) -> Draft {
-    let mut decoder = Decoder { files, node: None, label: None, problems: Vec::new(), doubt };
+    let mut decoder =
+        Decoder { files, node: None, label: None, problems: Vec::new(), doubt, is_mistyped: false };
     let raw = decoder.graph(root);
-    Draft { raw, problems: decoder.problems, doubt: decoder.doubt }
+    let Decoder { problems, doubt, is_mistyped, .. } = decoder;
+    Draft { raw, problems, doubt, is_mistyped }
 }
 
 struct Decoder<'f, 's> {
@@ -167,6 +171,7 @@ struct Decoder<'f, 's> {
     label: Option<String>,
     problems: Vec<(Option<usize>, Problem)>,
     doubt: Doubt,
+    is_mistyped: bool,
 }
 
 impl Decoder<'_, '_> {
@@ -375,6 +380,7 @@ impl Decoder<'_, '_> {
                     let message =
                         format!("{} is a list of texts, and this is {}", last(key), described(item));
                     self.note(item, message, None);
+                    self.is_mistyped = true;
                     self.doubt.items.insert((self.node, key, at));
                     // It keeps its place, so that what is wrong with the others is told where they stand.
                     texts.push(String::new());
@@ -459,6 +465,7 @@ impl Decoder<'_, '_> {
         hint: Option<String>,
     ) {
         self.note(at, message, hint);
+        self.is_mistyped = true;
         self.doubt.fields.insert((self.node, key));
     }
 

@@ -94,7 +94,8 @@ fn load_as(source: &Source, keep: bool) -> Result<(Loaded, Option<Tree<'_>>), Pr
         return Err(Problems::of(library.into_files(), citation::merged(unresolved)));
     }
     let allowed = allowed(&tree.root);
-    let Draft { raw, problems: undecoded, doubt } = decode::decode(library.files(), &tree.root, doubt);
+    let Draft { raw, problems: undecoded, doubt, is_mistyped } =
+        decode::decode(library.files(), &tree.root, doubt);
     // A large tree is not kept while the graph is built; the places of faults are worth parsing again.
     let kept = Some(tree.root).filter(|_| keep);
     let checked = check::check(&raw);
@@ -127,7 +128,7 @@ fn load_as(source: &Source, keep: bool) -> Result<(Loaded, Option<Tree<'_>>), Pr
     drop(root);
     // What nodes share by an alias, a merge or a fragment is wrong once, however many of them have it.
     let problems = citation::merged(problems);
-    Err(Problems::of(files, problems).advised(fragment_advice))
+    Err(Problems::of(files, problems).advised(fragment_advice).mistyped(is_mistyped))
 }
 
 /// The entries of `x-omg-allow`; what is no list is taken as one entry, and told if it means nothing.

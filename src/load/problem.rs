@@ -64,7 +64,8 @@ pub struct Problems {
     list: Vec<Problem>,
     /// By the place where a span begins: its line and column, from 1.
     places: HashMap<u32, (usize, usize)>,
-    advice: Vec<Advice>,
+    advice: Box<[Advice]>,
+    is_mistyped: bool,
 }
 
 /// A problem as a value, for JSON.
@@ -112,12 +113,22 @@ impl Problems {
 
     pub(crate) fn of(files: Files<'_>, list: Vec<Problem>) -> Self {
         let places = places(&files, &list);
-        Self { files: files.into_owned(), list, places, advice: Vec::new() }
+        Self { files: files.into_owned(), list, places, advice: Box::default(), is_mistyped: false }
     }
 
     /// Adds what should be known of the fragments that could be read.
     pub(crate) fn advised(self, advice: Vec<Advice>) -> Self {
-        Self { advice, ..self }
+        Self { advice: advice.into(), ..self }
+    }
+
+    /// Says whether a value of the wrong type is among them.
+    pub(crate) fn mistyped(self, is_mistyped: bool) -> Self {
+        Self { is_mistyped, ..self }
+    }
+
+    /// Whether a value of the wrong type is among them: the file then says too little for its other problems to be all.
+    pub fn is_mistyped(&self) -> bool {
+        self.is_mistyped
     }
 
     /// What should be known of the fragments that could be read, though nothing is wrong with that.

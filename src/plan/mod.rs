@@ -2,6 +2,15 @@
 //!
 //! Knows no screen and no command line but the names of the flags that its words tell a person to give.
 
+pub mod attach;
+pub mod call;
+pub mod chat;
+pub mod disposition;
 pub mod evidence;
+pub mod prompt;
+pub mod repair;
+pub mod reply;
+pub mod router;
+pub mod staging;
 pub mod unisolated;
 pub mod verify_flags;

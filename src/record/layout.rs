@@ -124,6 +124,27 @@ impl RunDir {
         self.0.join("worktrees")
     }
 
+    /// What the agents that a planned run staged are recorded as. Nothing lies there: each spawn reads a copy of its own
+    /// (docs/adr/0009).
+    pub fn agents_plugin(&self) -> PathBuf {
+        self.0.join("agents-plugin")
+    }
+
+    /// The same of its skills.
+    pub fn skills_plugin(&self) -> PathBuf {
+        self.0.join("skills-plugin")
+    }
+
+    /// The record of the agents that were staged; nothing reads it back.
+    pub fn agents_manifest(&self) -> PathBuf {
+        self.0.join("agents-plugin.manifest.json")
+    }
+
+    /// The record of the skills that were staged; nothing reads it back.
+    pub fn skills_manifest(&self) -> PathBuf {
+        self.0.join("skills-plugin.manifest.json")
+    }
+
     /// What the last leg's guard did, if its engine died (internal).
     pub fn guard_note(&self) -> PathBuf {
         self.0.join("guard.json")

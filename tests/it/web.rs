@@ -18,6 +18,9 @@ const GATED: &str = r#"nodes:
   - {id: b, type: command, command: "echo bye", depends_on: [g]}
 "#;
 
+/// How long a stream is listened to: it goes on for ever, with or without news.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A server under way. Its words go to a file, which tells its address.
 pub(crate) struct Server {
     running: Option<Running>,
@@ -53,9 +56,15 @@ impl Server {
 
     /// Sends `head`, to which `Host` and the end of the head are added, and reads the whole answer.
     fn raw(&self, request: &str) -> Answer {
+        Answer::of(&self.raw_text(request))
+    }
+
+    fn raw_text(&self, request: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
-        Answer::read(stream)
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
@@ -112,11 +121,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn read(mut stream: TcpStream) -> Answer {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    fn of(text: &str) -> Answer {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
         let mut lines = head.lines();
         let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|it| it.parse().ok());
         let header =
@@ -133,6 +139,7 @@ impl Answer {
 struct Events {
     reader: BufReader<TcpStream>,
     text: String,
+    until: Instant,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -152,7 +159,7 @@ impl Events {
             line.clear();
             reader.read_line(&mut line).unwrap();
         }
-        Events { reader, text: String::new() }
+        Events { reader, text: String::new(), until: Instant::now() + PATIENCE }
     }
 
     /// The next event; `None` at the end of the stream.
@@ -173,6 +180,7 @@ impl Events {
                     return Some(event);
                 }
             }
+            assert!(Instant::now() < self.until, "nothing that was waited for came");
             let mut size = String::new();
             self.reader.read_line(&mut size).unwrap();
             let size = usize::from_str_radix(size.trim(), 16).unwrap();
@@ -321,8 +329,6 @@ fn h5_every_answer_is_guarded() {
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(header("x-frame-options"), "DENY");
         assert_eq!(header("x-content-type-options"), "nosniff");
-        // H7
-        assert_eq!(header("cache-control"), "no-cache");
     }
     // Only the loopback listens.
     let tcp = fs::read_to_string("/proc/net/tcp").unwrap()
@@ -408,6 +414,10 @@ fn h3_a_reader_that_comes_back_gets_each_event_once_and_in_order() {
     for (at, event) in whole.iter().enumerate() {
         let rest = server.events("/api/events", event.id.as_deref()).until("caught_up");
         assert_eq!(lines(&rest), whole[at + 1..], "after {at}");
+        let from = format!("/api/events?from={}", event.id.as_deref().unwrap());
+        assert_eq!(lines(&server.events(&from, None).until("caught_up")), whole[at + 1..], "from {at}");
+        let rest = server.events(&from, whole[0].id.as_deref()).until("caught_up");
+        assert_eq!(lines(&rest), whole[1..], "the header is newer");
     }
     for foreign in ["1", "999999999", "7x", "-1", ""] {
         let rest = server.events("/api/events", Some(foreign)).until("caught_up");
@@ -554,6 +564,42 @@ fn an_empty_home_is_an_empty_dashboard() {
 }
 
 #[test]
+fn h7_no_browser_keeps_a_page_or_its_files_without_asking() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    for path in ["/", "/app.js", "/style.css", "/hub_worker.js", "/api/graph", "/nothing"] {
+        for method in ["GET", "HEAD"] {
+            let answer = server.ask(method, path, &[], "");
+            assert_eq!(answer.headers["cache-control"], "no-cache", "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn h8_any_port_will_do_when_none_is_named() {
+    let env = TestEnv::new();
+    let servers = [0, 1].map(|_| env.start(&["serve", "--port", "0", "--no-open"]));
+    for server in &servers {
+        env.until("it serves", || listens(server.pid()));
+    }
+    for server in servers {
+        server.signal(Signal::INT);
+        assert!(server.wait().exits(0).stdout.starts_with("All runs: http://127.0.0.1:"));
+    }
+}
+
+/// Whether process `pid` listens on the loopback.
+fn listens(pid: i32) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let opened: Vec<String> =
+        files.filter_map(|file| Some(fs::read_link(file.ok()?.path()).ok()?.display().to_string())).collect();
+    let tcp = fs::read_to_string("/proc/net/tcp").unwrap();
+    tcp.lines().filter(|line| line.contains(" 0A ")).any(|line| {
+        line.split_whitespace().nth(9).is_some_and(|inode| opened.contains(&format!("socket:[{inode}]")))
+    })
+}
+
+#[test]
 fn h8_a_port_that_is_taken_is_told_with_its_holder() {
     let env = TestEnv::new();
     let server = Server::start(&env, &[]);
@@ -586,7 +632,7 @@ fn h1_many_open_streams_hold_up_no_page_and_no_decision() {
     let token = format!("X-OMG-Token: {}", server.token("/"));
     assert_eq!(server.ask("POST", "/api/gate/approve", &[&token], r#"{"node":"g"}"#).status, 202);
     for stream in &mut streams {
-        stream.until_state("running");
+        while !stream.until("").pop().unwrap().data.contains("gate_approved") {}
     }
 }
 
@@ -675,6 +721,64 @@ fn hostile_peers_hold_up_neither_the_page_nor_a_reader_nor_the_run() {
     assert_eq!(page_status(&server), 200);
     let printed = server.end();
     assert!(printed.contains("Ctrl-C"), "{printed}");
+}
+
+#[test]
+fn requests_that_come_at_once_are_answered_in_order() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    let host = format!("Host: 127.0.0.1:{}\r\n", server.port);
+    let ask = |what: &str| format!("{what} HTTP/1.1\r\n{host}\r\n");
+    let first = ask("GET /api/result?node=a") + &ask("HEAD /api/graph") + &ask("GET /api/nothing");
+    let text = server
+        .raw_text(&format!("{first}GET /api/result?node=zz HTTP/1.1\r\n{host}Connection: close\r\n\r\n"));
+    let answers: Vec<&str> = text.split("HTTP/1.1 ").skip(1).collect();
+    let statuses: Vec<&str> = answers.iter().map(|answer| &answer[..3]).collect();
+    assert_eq!(statuses, ["200", "200", "404", "404"], "{text}");
+    assert!(answers[0].ends_with("\r\n\r\nhello\n") && answers[1].ends_with("\r\n\r\n"), "{text}");
+}
+
+#[test]
+fn huge_and_slow_heads_and_silent_connections_hold_up_neither_the_page_nor_a_decision() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    let mut follower = server.events("/api/events", None);
+    follower.until("caught_up");
+    let host = format!("Host: 127.0.0.1:{}\r\nConnection: close\r\n", server.port);
+    let long = format!("X-Long: {}\r\n", "x".repeat(64 << 10));
+    let many: String = (0..10_000).map(|n| format!("X-{n}: y\r\n")).collect();
+    let mut slow: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
+    let silent: Vec<TcpStream> = (0..500).map(|_| server.connect()).collect();
+    for head in [long, many] {
+        // Whatever it is answered, it is answered.
+        assert_ne!(server.raw(&format!("GET / HTTP/1.1\r\n{host}{head}\r\n")).status, 0);
+        slow.iter_mut().for_each(|stream| stream.write_all(b"G").unwrap());
+        assert_eq!(page_status(&server), 200);
+    }
+    let token = format!("X-OMG-Token: {}", server.token("/"));
+    assert_eq!(server.ask("POST", "/api/gate/approve", &[&token], r#"{"node":"g"}"#).status, 202);
+    while !follower.until("").pop().unwrap().data.contains("gate_approved") {}
+    drop((slow, silent));
+}
+
+#[test]
+fn a_flood_leaves_files_to_the_run_that_is_in_the_same_process() {
+    let mut env = TestEnv::new();
+    env.set("BROWSER", "true");
+    let opened = env.path("opened");
+    env.write_program("xdg-open", &format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display()));
+    let node = |n: usize| format!("  - {{id: n{n}, type: command, depends_on: [first], command: 'true'}}\n");
+    let nodes: String = (0..30).map(node).collect();
+    let first = "  - {id: first, type: command, command: 'while ! test -e go; do sleep 0.02; done'}";
+    env.write("g.yaml", format!("concurrency: 10\nnodes:\n{first}\n{nodes}"));
+    let Some(mut run) = env.on_terminal("run g.yaml") else { return };
+    let run = Running::of(&mut run);
+    env.until("the page was opened", || opened.exists() && env.read("opened").ends_with("/\n"));
+    let port = env.read("opened").trim_end_matches("/\n").rsplit(':').next().unwrap().parse().unwrap();
+    let flood: Vec<_> = (0..1_000).map(|_| TcpStream::connect(("127.0.0.1", port))).collect();
+    env.write("go", "");
+    run.wait().exits(0);
+    drop(flood);
 }
 
 #[test]

@@ -122,6 +122,24 @@ nodes:
   await next.stop();
 });
 
+test('a run that dies without a word is shown as one that lost its process, on both pages', async () => {
+  const run = await place.run(`name: dies\nnodes:\n  - {id: x, type: command, command: "${place.held('dies')}"}\n`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${run.id}/`);
+  const all = await open(browser, server.url);
+  await entry(page, 'x', 'running');
+  await all.locator('#flight .card').waitFor();
+  run.kill();
+  await entry(page, 'x', 'abandoned');
+  await page.locator('#state[data-state="abandoned"]').waitFor();
+  await page.getByText(`omg resume ${run.id} --retry-failed`).first().waitFor();
+  assert.match(await page.title(), /lost its process/);
+  await all.locator('#waiting .card[data-state="abandoned"]').waitFor();
+  await page.isFine();
+  await all.isFine();
+  await server.stop();
+});
+
 test('a pause and an end are announced to a person who allowed it', async () => {
   const run = await place.run(`
 name: told

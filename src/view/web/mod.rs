@@ -14,7 +14,8 @@ mod gate;
 mod guards;
 pub mod holder;
 mod http;
-mod pages;
+pub(in crate::view) mod pages;
+pub(in crate::view) mod recording;
 mod routes;
 mod run_api;
 mod sse;
@@ -36,6 +37,7 @@ use crate::view::history::Prober;
 pub use build::Build;
 pub use diff::LookIntoLanes;
 pub use gate::{Choice, Decide};
+pub(in crate::view) use run_api::Shape;
 
 use cards::Cards;
 use feeds::Feeds;

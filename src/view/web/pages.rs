@@ -1,12 +1,13 @@
 //! The files of the pages, as they are in the program, and the metas that a page is filled in with.
 
 use super::Site;
+use super::build::Build;
 use super::http::Answer;
 
 /// Stands in a page where its metas come.
-const PLACE: &str = "<!-- omg:metas -->";
+pub(in crate::view) const PLACE: &str = "<!-- omg:metas -->";
 /// The page of one run.
-pub(super) const RUN: &str = include_str!("ui/index.html");
+pub(in crate::view) const RUN: &str = include_str!("ui/index.html");
 /// The page of all runs.
 pub(super) const DASHBOARD: &str = include_str!("ui/dashboard.html");
 
@@ -15,22 +16,34 @@ static FILES: include_dir::Dir<'_> = include_dir::include_dir!("$CARGO_MANIFEST_
 
 /// `page` as a browser gets it.
 pub(super) fn page(page: &str, token: &str, site: &Site) -> Answer {
-    let build = &site.build;
+    let own =
+        [meta("omg-token", token), meta("omg-command-prefix", &site.command_prefix), about(&site.build)];
+    Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &own.join("\n"), 1))
+}
+
+/// The metas that say which program made a page.
+pub(in crate::view) fn about(build: &Build) -> String {
     let metas = [
-        ("omg-token", token),
-        ("omg-command-prefix", &site.command_prefix),
         ("omg-version", &build.version),
         ("omg-revision", &build.revision),
         ("omg-built-at", &build.built_at),
     ];
-    let line = |(name, value): (&str, &str)| format!("<meta name=\"{name}\" content=\"{}\">", escaped(value));
-    Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &metas.map(line).join("\n"), 1))
+    metas.map(|(name, value)| meta(name, value)).join("\n")
+}
+
+fn meta(name: &str, value: &str) -> String {
+    format!("<meta name=\"{name}\" content=\"{}\">", escaped(value))
 }
 
 /// `text` in an attribute, character for character.
 fn escaped(text: &str) -> String {
     let is_plain = |c: char| c >= ' ' && !['&', '"', '<', '>'].contains(&c);
     text.chars().map(|c| if is_plain(c) { c.to_string() } else { format!("&#{};", u32::from(c)) }).collect()
+}
+
+/// The text of the file `path` of the pages.
+pub(in crate::view) fn text(path: &str) -> Option<&'static str> {
+    FILES.get_file(path)?.contents_utf8()
 }
 
 /// The file `path`, looked up among those that the program has. The pages themselves are not files.

@@ -127,7 +127,9 @@ impl Routes {
     }
 
     fn events(&self, id: &RunId, request: &Request) -> Answer {
-        let seen = request.header("Last-Event-ID").and_then(|seen| seen.parse().ok());
+        // The parameter is for who begins a stream where another one ended; a browser cannot set the header itself.
+        let seen = request.header("Last-Event-ID").map(str::to_owned).or_else(|| request.parameter("from"));
+        let seen = seen.and_then(|seen| seen.parse().ok());
         let (shared, id) = (Arc::clone(&self.shared), id.clone());
         self.shared.streams.open(move |stream| shared.feeds.follow(&id, seen, stream))
     }

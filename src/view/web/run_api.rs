@@ -36,20 +36,20 @@ pub(super) struct OneRun<'a> {
 /// The graph of a snapshot, as far as a page draws it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Shape {
-    pub(super) name: String,
-    pub(super) nodes: Vec<ShapeNode>,
+pub(in crate::view) struct Shape {
+    pub(in crate::view) name: String,
+    pub(in crate::view) nodes: Vec<ShapeNode>,
 }
 
 /// One node of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct ShapeNode {
-    pub(super) id: String,
+pub(in crate::view) struct ShapeNode {
+    pub(in crate::view) id: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) r#type: String,
+    pub(in crate::view) r#type: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) depends_on: Vec<String>,
+    pub(in crate::view) depends_on: Vec<String>,
     /// Of no use to a drawing.
     #[serde(skip_serializing)]
     pub(super) worktree: String,
@@ -158,38 +158,31 @@ impl OneRun<'_> {
 
     /// `GET api/result?node=`.
     pub(super) fn result(&self, request: &Request) -> Answer {
-        self.text_of(request, |node| self.dir.artifact(node))
+        self.about(request, |node| self.result_of(node))
     }
 
     /// `GET api/failed?node=`: the kept reply of a node whose last outcome is a failure.
     pub(super) fn failed(&self, request: &Request) -> Answer {
-        self.text_of(request, |node| self.dir.failed(node))
+        self.about(request, |node| self.failed_of(node))
     }
 
-    fn text_of(&self, request: &Request, path: impl FnOnce(&NodeId) -> std::path::PathBuf) -> Answer {
-        let node = match self.node(request) {
-            Ok(node) => node,
-            Err(refusal) => return refusal,
-        };
-        let path = path(&node);
-        let read = open_regular(&path).and_then(|file| {
-            let Some(file) = file else { return Ok(None) };
-            let mut bytes = Vec::new();
-            let whole = file.metadata()?.len();
-            file.take(RESULT_BYTES_MAX).read_to_end(&mut bytes)?;
-            Ok(Some((bytes, whole)))
-        });
-        match read {
-            Ok(Some((bytes, whole))) => {
-                Answer::of(200, "text/plain; charset=utf-8", bytes).with("X-OMG-Bytes", whole.to_string())
-            }
-            Ok(None) => Answer::empty(),
-            Err(error) => Answer::text(500, format!("cannot read {}: {error}", path.display())),
-        }
+    /// What `node` produced.
+    pub(super) fn result_of(&self, node: &NodeId) -> Answer {
+        sent(&self.dir.artifact(node))
+    }
+
+    /// What is kept of the reply of `node`, whose last outcome is a failure.
+    pub(super) fn failed_of(&self, node: &NodeId) -> Answer {
+        sent(&self.dir.failed(node))
     }
 
     /// `GET api/attempts?node=`: which attempts left what.
     pub(super) fn attempts(&self, request: &Request) -> Answer {
+        self.about(request, |node| self.attempts_of(node))
+    }
+
+    /// Which attempts of `node` left what.
+    pub(super) fn attempts_of(&self, node: &NodeId) -> Answer {
         #[derive(Serialize)]
         struct Attempt {
             leg: u32,
@@ -197,11 +190,7 @@ impl OneRun<'_> {
             attempt: u32,
             said: Vec<&'static str>,
         }
-        let node = match self.node(request) {
-            Ok(node) => node,
-            Err(refusal) => return refusal,
-        };
-        match attempts::list(&self.dir, &node) {
+        match attempts::list(&self.dir, node) {
             Ok(found) => {
                 let attempt = |it: attempts::Attempt| Attempt {
                     leg: it.id.leg,
@@ -305,6 +294,11 @@ impl OneRun<'_> {
             .is_ok_and(|run| !run.status.is_some_and(Status::is_in_flight))
     }
 
+    /// `answer` about the node that is asked about.
+    fn about(&self, request: &Request, answer: impl FnOnce(&NodeId) -> Answer) -> Answer {
+        self.node(request).map_or_else(|refusal| refusal, |node| answer(&node))
+    }
+
     /// The node that is asked about, if the graph of the run has it.
     fn node(&self, request: &Request) -> Result<NodeId, Answer> {
         let asked = request.parameter("node").unwrap_or_default();
@@ -320,6 +314,24 @@ impl OneRun<'_> {
             Err(SnapshotError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+/// The text in `path`, as much of it as is sent.
+fn sent(path: &Path) -> Answer {
+    let read = open_regular(path).and_then(|file| {
+        let Some(file) = file else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let whole = file.metadata()?.len();
+        file.take(RESULT_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(Some((bytes, whole)))
+    });
+    match read {
+        Ok(Some((bytes, whole))) => {
+            Answer::of(200, "text/plain; charset=utf-8", bytes).with("X-OMG-Bytes", whole.to_string())
+        }
+        Ok(None) => Answer::empty(),
+        Err(error) => Answer::text(500, format!("cannot read {}: {error}", path.display())),
     }
 }
 

@@ -3,23 +3,23 @@ import { byId, h, meta, omg } from './dom.js';
 import { element, followTails, link, update } from './entry.js';
 import { mapPanel } from './map_panel.js';
 import { abandon, counts, elapsed, empty, fold, stateOf } from './model.js';
-import { ask, follow as followRun, isLive, present } from './source.js';
+import { ask, follow, isLive, present } from './source.js';
 import { remember, remembered, turnTheme } from './theme.js';
 import { timeline } from './timeline.js';
 import { duration, inert, mark, money, quoted, tokens, word } from './words.js';
 
 /** How long one frame may spend on entries, so that a flood of them leaves the page alive. */
 const FRAME_MS = 10;
+/** How often a page is drawn at most that changes all the time: what lies between costs nothing, and a person reads no faster. */
+const DRAW_MS = 100;
 /** Leaves connections for what a person does. */
 const FETCHES_MAX = 3;
+/** How long an entry is near to what is seen before its result is fetched. */
+const LINGER_MS = 200;
 const GRAPH_MS = 2_000;
-/** A page that nobody sees gives its connection back, since a browser has six for a server, and asks now and then. */
-const HIDDEN_MS = 10_000;
-const AGAIN_MS = 3_000;
 
 let model = empty();
 let graph = { available: false };
-let events = null;
 let token = meta('omg-token');
 const elements = new Map(); // key of an entry -> its element
 const queue = new Set(); // entries to show in the next frames
@@ -34,24 +34,28 @@ const page = {
 
 // ---- the stream
 
-function connect() {
-  events?.close();
+let caughtUp = false;
+const fresh = new Set(); // entries that are shown when all that had happened is told
+
+function forget() {
   model = empty();
+  caughtUp = false;
+  fresh.clear();
   queue.clear();
-  let caughtUp = false;
-  const fresh = new Set();
-  const stream = followRun();
-  events = stream;
-  stream.onmessage = ({ data }) => {
+}
+
+follow({
+  begin: forget,
+  reset: forget,
+  message(data) {
     const line = parsed(data);
     if (!line) return;
     fold(model, line).forEach((entry) => (caughtUp ? queue : fresh).add(entry));
     if (line.event === 'run_started') askGraph();
     if (caughtUp) draw();
-  };
-  stream.addEventListener('reset', () => { model = empty(); caughtUp = false; fresh.clear(); queue.clear(); });
-  stream.addEventListener('status', ({ data }) => showStatus(parsed(data) ?? {}));
-  stream.addEventListener('caught_up', () => {
+  },
+  status(data) { showStatus(parsed(data) ?? {}); },
+  caught_up() {
     if (caughtUp) return;
     caughtUp = true;
     // What the feed no longer tells is no longer shown.
@@ -61,32 +65,16 @@ function connect() {
     fresh.clear();
     if (page.status?.state === 'abandoned') abandon(model).forEach((entry) => queue.add(entry));
     draw(arrive);
-  });
-  stream.addEventListener('stream_warning', ({ data }) => say(parsed(data)?.error));
-  stream.addEventListener('stream_error', ({ data }) => { stream.close(); say(parsed(data)?.error); });
-  stream.onopen = () => { if (page.status) showChip(page.status.state); };
-  stream.onerror = () => {
-    showChip('reconnecting');
-    if (stream.readyState === EventSource.CLOSED) setTimeout(() => { if (events === stream && !document.hidden) connect(); }, AGAIN_MS);
-  };
-}
+  },
+  stream_warning(data) { say(parsed(data)?.error); },
+  stream_error(data) { say(parsed(data)?.error); },
+  open() { if (page.status) showChip(page.status.state); },
+  lost() { showChip('reconnecting'); },
+});
 
 function parsed(text) {
   try { return JSON.parse(text); } catch { return null; }
 }
-
-document.addEventListener('visibilitychange', () => {
-  if (!isLive) return;
-  if (!document.hidden) return connect();
-  events?.close();
-  events = null;
-});
-setInterval(async () => {
-  if (!isLive || !document.hidden) return;
-  const run = (await ask('api/run').then((answer) => (answer.ok ? answer.json() : null), () => null))?.run;
-  const words = { PASS: 'passed', FAIL: 'failed' };
-  if (run && document.hidden) showStatus({ hint: page.status?.hint, ...run, state: words[run.status] ?? run.status?.toLowerCase() ?? 'pending' });
-}, HIDDEN_MS);
 
 async function askGraph() {
   const asked = await ask('api/graph').then((answer) => (answer.ok ? answer.json() : null), () => null);
@@ -104,16 +92,18 @@ async function askGraph() {
 // ---- showing what was told
 
 let isDrawing = false;
+let drawn = -DRAW_MS; // when that was last
 let whenDrawn = null;
 function draw(then) {
   whenDrawn = then ?? whenDrawn;
   if (isDrawing) return;
   isDrawing = true;
-  requestAnimationFrame(frame);
+  const wait = drawn + DRAW_MS - performance.now();
+  if (wait <= 0) requestAnimationFrame(frame);
+  else setTimeout(requestAnimationFrame, wait, frame);
 }
 
 function frame() {
-  isDrawing = false;
   const until = performance.now() + FRAME_MS;
   const due = [...queue].sort((a, b) => (a.order ?? Infinity) - (b.order ?? Infinity));
   for (const entry of due) {
@@ -121,9 +111,11 @@ function frame() {
     place(entry);
     if (performance.now() > until) break;
   }
+  if (queue.size > 0) return void requestAnimationFrame(frame);
   showFigures();
   panel.paint((id) => stateOf(model, id));
-  if (queue.size > 0) return draw();
+  isDrawing = false;
+  drawn = performance.now();
   whenDrawn?.();
   whenDrawn = null;
 }
@@ -139,6 +131,7 @@ function place(entry) {
     list.append(root);
     focused?.focus({ preventScroll: true });
   }
+  if (root.card?.due) near.observe(root);
   sift(root);
 }
 
@@ -147,25 +140,36 @@ function place(entry) {
 let anchor = null; // brings back into view what is to stay there
 const toBottom = () => scrollTo(0, document.body.scrollHeight);
 const atBottom = () => innerHeight + scrollY >= document.body.scrollHeight - 40;
-const follow = () => { if (page.status?.in_flight && atBottom()) anchor ??= toBottom; };
+const stayDown = () => { if (page.status?.in_flight && atBottom()) anchor ??= toBottom; };
 for (const type of ['wheel', 'touchmove', 'keydown', 'pointerdown']) addEventListener(type, () => { anchor = null; }, { passive: true });
-for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, follow, { passive: true });
+for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, stayDown, { passive: true });
 new ResizeObserver(() => anchor?.()).observe(document.querySelector('.main'));
 
 const near = new IntersectionObserver((seen) => {
-  for (const { isIntersecting, target } of seen) target.card.near(isIntersecting);
+  for (const { isIntersecting, target } of seen) {
+    target.card.near(isIntersecting);
+    // What is settled and shown needs no looking after: a long feed would cost time in every frame.
+    if (!isIntersecting && target.card.entry.ended && !target.card.due) near.unobserve(target);
+  }
 }, { rootMargin: '600px' });
 
 const wanted = []; // cards whose results are to be fetched, the latest last
 let fetching = 0;
-/** The latest first, and of those that went by nothing: a feed that streams leaves no queue behind. */
+/** Of those that stay: a feed that streams by leaves no queue behind, and costs nothing to whoever watches it. */
 function fetchSoon(card) {
-  wanted.push(card);
+  setTimeout(() => {
+    if (!card.seen) return;
+    wanted.push(card);
+    fetchWanted();
+  }, LINGER_MS);
+}
+
+function fetchWanted() {
   while (fetching < FETCHES_MAX && wanted.length > 0) {
     fetching++;
     wanted.pop().fetchDue().catch(() => {}).finally(() => {
       fetching--;
-      if (wanted.length > 0) fetchSoon(wanted.pop());
+      fetchWanted();
     });
   }
 }
@@ -377,4 +381,3 @@ byId('timeline').hidden = remembered('omg-timeline') !== 'open';
 byId('show-timeline').setAttribute('aria-expanded', String(!byId('timeline').hidden));
 if (isLive) followTails(() => [...byId('now').children].map((root) => root.card), () => graph.transcript_note);
 askGraph();
-connect();

@@ -1,4 +1,6 @@
-// Where the page of one run gets what it shows: from the server that it came from. No other module of it asks.
+// Where the page of one run gets what it shows: from the server that it came from. A page that was exported has
+// `source_export.js` in the place of this file, with the same names.
+import { follow as followStream } from './stream.js';
 
 /** Whether there is a server, which tells what happens now and takes decisions. */
 export const isLive = true;
@@ -9,5 +11,5 @@ export const present = () => Date.now();
 /** Asks for an address, as `fetch` does. */
 export const ask = (address, options) => fetch(address, options);
 
-/** The run's events, told as by an `EventSource`. */
-export const follow = () => new EventSource('api/events');
+/** Calls `on[event](data)` for the run's events, as `stream.js` says. */
+export const follow = (on) => followStream('feed', 'api/events', on);

@@ -1,0 +1,266 @@
+//! Buying a plan: the planner's call, the one corrected reply that a refusal buys, and what both cost (FACTS 8.2).
+//!
+//! At most two calls. Only what the reply's own content got wrong is worth a second one: nothing precise could be handed
+//! back about anything else. A spawn that never came to be is tried again and is no call.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::graph::node::{PermissionMode, TIMEOUT_DEFAULT};
+use crate::graph::raw::RawGraph;
+use crate::graph::{Graph, NodeId};
+use crate::node::invocation::{End, Invocation, Invoked, Runtime, Session};
+use crate::node::judge;
+use crate::node::policy::{Ceiling, Policy};
+use crate::plan::attach;
+use crate::plan::prompt::Brief;
+use crate::plan::repair;
+use crate::plan::reply::{self, Rejected, Terms};
+use crate::plan::verify_flags::VerifyCommand;
+use crate::process::{Cancel, Exit};
+use crate::text::fence;
+use crate::text::money::Cost;
+use crate::text::sanitize;
+use crate::text::usage::Usage;
+
+/// How often a child that cannot be started is tried in all, and the pause between (FACTS 8.1).
+const SPAWNS_MAX: u32 = 3;
+const SPAWN_PAUSE: Duration = Duration::from_millis(300);
+/// How much of a reply is shown where it is no plan at all.
+const SHOWN_BYTES_MAX: usize = 500;
+
+/// Who is asked, and where.
+pub struct Asking<'a> {
+    /// What answers.
+    pub runtime: &'a dyn Runtime,
+    /// What ends it.
+    pub cancel: &'a Cancel,
+    /// The directory that the person is in.
+    pub cwd: PathBuf,
+}
+
+/// What is to be planned.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What the planner is told.
+    pub brief: Brief,
+    /// What its reply is held to.
+    pub terms: Terms,
+    /// The person's evidence command.
+    pub verify: Option<VerifyCommand>,
+}
+
+/// What calls cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paid {
+    /// How many there were.
+    pub calls: u32,
+    /// Their price.
+    pub cost: Cost,
+    /// Their tokens.
+    pub usage: Usage,
+}
+
+impl Paid {
+    fn add(&mut self, cost: Cost, usage: Usage) {
+        *self = Paid { calls: self.calls + 1, cost: self.cost + cost, usage: self.usage + usage };
+    }
+}
+
+/// A first reply that was refused and bought a second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replanned {
+    /// What the first had cost.
+    pub paid: Paid,
+    /// What was wrong with it.
+    pub refusals: Vec<String>,
+}
+
+/// A plan, bought and held to its terms.
+#[derive(Debug)]
+pub struct Plan {
+    /// The graph, normalised, as it runs.
+    pub raw: RawGraph,
+    /// The graph.
+    pub graph: Graph,
+    /// What each node may do.
+    pub ceiling: Ceiling,
+    /// The nodes that the person's evidence command was attached to.
+    pub attached: Vec<NodeId>,
+    /// What all calls cost.
+    pub paid: Paid,
+    /// The reply that was refused before.
+    pub replanned: Option<Replanned>,
+    /// What a person should hear of the calls.
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoPlan {
+    /// Why, one line or several refusals, one a line.
+    pub why: String,
+    /// Whether the person ended it.
+    pub is_cancelled: bool,
+    /// What the last reply held between its braces, if it held any.
+    pub spec: Option<String>,
+    /// What all calls cost.
+    pub paid: Paid,
+    /// The reply that was refused before the last.
+    pub replanned: Option<Replanned>,
+    /// What a person should hear of the calls.
+    pub warnings: Vec<String>,
+}
+
+/// Buys a plan.
+///
+/// # Errors
+/// Why there is none; what was paid is told all the same.
+pub fn plan(asking: &Asking<'_>, wanted: &Wanted) -> Result<Plan, Box<NoPlan>> {
+    let mut purchase =
+        Purchase { asking, wanted, paid: Paid::default(), warnings: Vec::new(), replanned: None };
+    let base = wanted.brief.prompt().map_err(|error| purchase.none(&no_fence(error), None))?;
+    let first = purchase.ask(&base)?;
+    let accepted = match reply::read(&first, &wanted.terms) {
+        Ok(accepted) => accepted,
+        Err(Rejected::Refused { refusals, spec }) => {
+            let again = repair::prompt(&base, &refusals)
+                .map_err(|error| purchase.none(&no_fence(error), Some(spec.clone())))?;
+            purchase.replanned = Some(Replanned { paid: purchase.paid, refusals });
+            let second =
+                purchase.ask(&again).map_err(|none| Box::new(NoPlan { spec: Some(spec), ..*none }))?;
+            reply::read(&second, &wanted.terms).map_err(|rejected| purchase.refused(&second, &rejected))?
+        }
+        Err(rejected) => return Err(purchase.refused(&first, &rejected)),
+    };
+    purchase.settle(accepted)
+}
+
+struct Purchase<'a> {
+    asking: &'a Asking<'a>,
+    wanted: &'a Wanted,
+    paid: Paid,
+    warnings: Vec<String>,
+    replanned: Option<Replanned>,
+}
+
+impl Purchase<'_> {
+    /// One call: its reply, or why there is none.
+    fn ask(&mut self, prompt: &str) -> Result<String, Box<NoPlan>> {
+        let mut invoked = spawn(self.asking, "planner", Policy::planner(), prompt);
+        self.warnings.append(&mut invoked.warnings);
+        if !never_began(&invoked) {
+            self.paid.add(invoked.charge, invoked.usage);
+        }
+        match &invoked.end {
+            End::Replied { exit: Exit::Code(0), .. } => Ok(invoked.reply),
+            End::Replied { exit, note } => {
+                let said = if note.is_empty() { shown(&invoked.reply) } else { note.clone() };
+                let why = format!("the planner ended with {}: {said}", judge::describe_exit(*exit));
+                Err(self.none(&why, None))
+            }
+            end => {
+                let fault = judge::no_answer(end, TIMEOUT_DEFAULT);
+                let why = fault.map_or_else(String::new, |fault| fault.detail);
+                let none = self.none(&format!("the planner gave no reply: {why}"), None);
+                Err(Box::new(NoPlan { is_cancelled: *end == End::Cancelled, ..*none }))
+            }
+        }
+    }
+
+    /// What trusted code does to a plan that was accepted: tools first, which the reply's own words decide, the evidence
+    /// command last, which is the person's.
+    fn settle(self, accepted: reply::Accepted) -> Result<Plan, Box<NoPlan>> {
+        let reply::Accepted { mut raw, mut graph, ceiling } = accepted;
+        let mut attached = Vec::new();
+        if let Some(verify) = &self.wanted.verify {
+            let spec = serde_json::to_string_pretty(&raw).ok();
+            (graph, attached) = attach::attach(&mut raw, &verify.command, verify.timeout)
+                .map_err(|error| self.none(&error.to_string(), spec))?;
+        }
+        let Purchase { paid, warnings, replanned, .. } = self;
+        Ok(Plan { raw, graph, ceiling, attached, paid, replanned, warnings })
+    }
+
+    fn refused(&self, reply: &str, rejected: &Rejected) -> Box<NoPlan> {
+        let why = match rejected {
+            Rejected::NoObject if reply.trim().is_empty() => "the planner's reply is empty".to_owned(),
+            Rejected::NoObject => format!("the planner's reply holds no JSON object: {}", shown(reply)),
+            Rejected::Unreadable { why, .. } => format!("the planner's reply is no graph: {why}"),
+            Rejected::Refused { refusals, .. } => format!("the plan was refused: {}", refusals.join("; ")),
+        };
+        let twice = match &self.replanned {
+            None => String::new(),
+            Some(first) => format!(
+                "; two replies were bought, the first for {} and this one for {}",
+                first.paid.cost,
+                self.paid.since(&first.paid)
+            ),
+        };
+        self.none(&(why + &twice), rejected.spec().map(str::to_owned))
+    }
+
+    fn none(&self, why: &str, spec: Option<String>) -> Box<NoPlan> {
+        Box::new(NoPlan {
+            why: why.to_owned(),
+            is_cancelled: false,
+            spec,
+            paid: self.paid,
+            replanned: self.replanned.clone(),
+            warnings: self.warnings.clone(),
+        })
+    }
+}
+
+impl Paid {
+    /// What was paid after `before`.
+    fn since(&self, before: &Paid) -> Cost {
+        Cost {
+            known: self.cost.known.saturating_sub(before.cost.known),
+            unknown: self.cost.unknown.saturating_sub(before.cost.unknown),
+        }
+    }
+}
+
+/// One invocation that is no node's. A child that cannot be started is tried again, since nothing was paid for it.
+pub(super) fn spawn(asking: &Asking<'_>, name: &str, policy: Policy, prompt: &str) -> Invoked {
+    let mut invocation = Invocation {
+        node: NodeId::parse(name).expect("the names of these calls are ids"),
+        attempt: 0,
+        prompt: prompt.to_owned(),
+        cwd: asking.cwd.clone(),
+        session: Session::Fresh(asking.runtime.fresh_session()),
+        permission_mode: PermissionMode::Plan,
+        policy,
+        budget: None,
+        agent: None,
+        model: None,
+        effort: None,
+        timeout: TIMEOUT_DEFAULT,
+        leave_running: false,
+    };
+    loop {
+        let invoked = asking.runtime.invoke(&invocation, asking.cancel, &mut |_| {});
+        invocation.attempt += 1;
+        let again = never_began(&invoked) && invocation.attempt < SPAWNS_MAX;
+        if !again || asking.cancel.wait(SPAWN_PAUSE) {
+            return invoked;
+        }
+    }
+}
+
+/// Whether no child came to be, so that nobody was asked and nothing was paid.
+fn never_began(invoked: &Invoked) -> bool {
+    matches!(invoked.end, End::Broken(_)) && invoked.charge.is_zero()
+}
+
+fn no_fence(error: getrandom::Error) -> String {
+    format!("the planner cannot be asked: the system gives no randomness: {error}")
+}
+
+fn shown(text: &str) -> String {
+    sanitize::one_line(&fence::truncate(text, SHOWN_BYTES_MAX)).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! Any text as a planner's reply: libFuzzer's way into `ceiling`.
+
+#![no_main]
+
+mod ceiling;
+
+libfuzzer_sys::fuzz_target!(|reply: &str| drop(ceiling::holds(reply)));
