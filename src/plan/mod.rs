@@ -6,6 +6,7 @@ pub mod attach;
 pub mod call;
 pub mod disposition;
 pub mod evidence;
+pub mod later;
 pub mod prompt;
 pub mod repair;
 pub mod reply;
