@@ -15,6 +15,7 @@ pub mod record;
 
 pub mod schedule;
 
+pub mod doctor;
 pub mod leg;
 pub mod plan;
 

@@ -14,7 +14,7 @@ const FLOORS: [&[&str]; 8] = [
     &["load", "lint", "starter"],
     &["node", "record"],
     &["schedule"],
-    &["plan", "leg"],
+    &["plan", "leg", "doctor"],
     &["view", "trial"],
     &["cli"],
 ];

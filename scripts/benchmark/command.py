@@ -18,6 +18,7 @@ SUITES = [
     ("resume", history.resume_rows),
     ("P8", live.dashboard_rows),
     ("P9", live.feed_rows),
+    ("frames", live.frame_rows),
     ("P10", kill.rows),
     ("P11", waiting.rows),
 ]

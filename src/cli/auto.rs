@@ -17,12 +17,15 @@ use crate::leg::again::Inherited;
 use crate::leg::open::DEFAULT_MODE;
 use crate::leg::{Order, Planned, preflight};
 use crate::load::inputs;
+use crate::node::Runtime;
 use crate::node::policy::Configuration;
+use crate::node::provision::Provisioned;
 use crate::node::runtime::RuntimeKind;
 use crate::plan::call::{NoPlan, Paid, Plan, Wanted};
 use crate::plan::evidence::{self, Evidence, Stated};
 use crate::plan::prompt::Brief;
 use crate::plan::reply::Terms;
+use crate::plan::staging::{Choice, Staging};
 use crate::plan::unisolated;
 use crate::plan::verify_flags::{self, VerifyCommand};
 use crate::record::snapshot::EvidenceState;
@@ -75,6 +78,8 @@ pub(super) struct Args {
     /// Your standing permissions then count beside what the plan grants.
     #[arg(long)]
     accept_loaded_user_config: bool,
+    #[command(flatten)]
+    staging: StagingFlags,
     /// Plans, shows the plan, keeps it, and runs nothing. The planner is paid.
     #[arg(long)]
     plan_only: bool,
@@ -84,6 +89,46 @@ pub(super) struct Args {
     /// Shows no progress, warnings only.
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// What of the person's own planned nodes are given.
+#[derive(Debug, clap::Args)]
+pub(super) struct StagingFlags {
+    /// Runs no planned node as an agent of yours.
+    #[arg(long)]
+    no_agent_mapping: bool,
+    /// Runs no planned node as this agent of yours; repeat for more.
+    #[arg(long, value_name = "NAME", value_parser = named)]
+    no_agent: Vec<String>,
+    /// Gives no planned node your skills.
+    #[arg(long)]
+    no_skill_activation: bool,
+    /// What it was called before.
+    #[arg(long, hide = true)]
+    no_skill_mapping: bool,
+}
+
+fn named(name: &str) -> Result<String, String> {
+    if name.trim().is_empty() { Err("it names no agent".to_owned()) } else { Ok(name.to_owned()) }
+}
+
+impl StagingFlags {
+    /// What they choose; the old name of one is told.
+    pub(super) fn choice(&self, loaded: bool, context: &mut Context) -> Choice {
+        if self.no_skill_mapping {
+            writeln!(
+                context.err,
+                "note: --no-skill-mapping is now called --no-skill-activation; the old name will go"
+            )
+            .ok();
+        }
+        Choice {
+            without_agents: self.no_agent_mapping,
+            declined: self.no_agent.clone(),
+            without_skills: self.no_skill_activation || self.no_skill_mapping,
+            loaded,
+        }
+    }
 }
 
 /// The evidence command of a planned graph.
@@ -118,6 +163,7 @@ struct Asked<'a> {
     kind: RuntimeKind,
     wanted: Wanted,
     evidence: Evidence,
+    choice: Choice,
     inputs: BTreeMap<String, String>,
     bounds: Bounds,
 }
@@ -154,7 +200,8 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
         terms: Terms { inputs: inputs.keys().cloned().collect(), configuration },
         verify,
     };
-    let asked = Asked { args, kind, wanted, evidence, inputs, bounds: args.bounds.read()? };
+    let choice = args.staging.choice(args.accept_loaded_user_config, context);
+    let asked = Asked { args, kind, wanted, evidence, choice, inputs, bounds: args.bounds.read()? };
     let services = services::for_plan(kind, &execute::mark())?;
     introduce(&asked, &services, context);
     if args.plan_only { preview(&asked, &services, context) } else { plan_and_run(&asked, services, context) }
@@ -189,8 +236,11 @@ fn refuse_tokens(verify: Option<&VerifyCommand>, inputs: &BTreeMap<String, Strin
 
 /// What is told before the planner is asked.
 fn introduce(asked: &Asked<'_>, services: &Services, context: &mut Context) {
-    let found = services.runtime.preflight(&planner::graph());
-    order::warn(&found, context);
+    let graph = planner::graph();
+    let places = services::whereabouts(asked.kind);
+    let settings = preflight::settings(asked.kind, &graph, &asked.inputs, &Context::base(), places);
+    order::warn_of_settings(&settings, context);
+    order::warn(&services.runtime.preflight(&graph), context);
     let out = &mut context.out;
     if let Some(advice) = asked.evidence.advice() {
         writeln!(out, "{advice}").ok();
@@ -202,7 +252,24 @@ fn introduce(asked: &Asked<'_>, services: &Services, context: &mut Context) {
         )
         .ok();
     }
+    if asked.kind == RuntimeKind::Codex {
+        writeln!(out, "codex: planned nodes get no agents and no skills of yours; those are claude's.\n").ok();
+    }
     out.flush().ok();
+}
+
+/// Gives the nodes of `plan` what of the person's own they are to have; `None` on a runtime that has no such thing.
+fn stage(asked: &Asked<'_>, plan: &mut Plan) -> Result<Option<Staging>, Failure> {
+    if asked.kind != RuntimeKind::Claude {
+        return Ok(None);
+    }
+    let config = services::own_directory(asked.kind);
+    let staging = Staging::plan(config.as_deref(), &plan.graph, &asked.choice);
+    staging.map(&mut plan.raw);
+    plan.graph = staging
+        .activate(&plan.raw)
+        .map_err(|faults| Failure::new(format!("the plan cannot be given agents and skills: {faults}")))?;
+    Ok(Some(staging))
 }
 
 /// `--plan-only`: a plan that belongs to no run.
@@ -215,16 +282,17 @@ fn preview(asked: &Asked<'_>, services: &Services, context: &mut Context) -> Res
         mint::new_plan(&context.home, &*context.clock)
             .map_err(|error| Failure::new(format!("the plan was paid for and cannot be kept: {error}")))
     };
-    let plan = match bought.outcome {
+    let mut plan = match bought.outcome {
         Ok(plan) => plan,
         Err(none) => {
             let dir = if none.spec.is_some() { Some(keep(context)?) } else { None };
             return Err(refused(&none, bought.signal, dir.as_ref(), None, context));
         }
     };
+    let staging = stage(asked, &mut plan)?;
     let dir = keep(context)?;
     let path = save(&plan, &dir)?;
-    show(asked, &plan, &path, services, context);
+    show(asked, &plan, staging.as_ref(), &path, context);
     let Paid { calls, cost, .. } = plan.paid;
     let calls =
         if calls == 1 { "1 planner call was".to_owned() } else { format!("{calls} planner calls were") };
@@ -254,7 +322,7 @@ fn plan_and_run(asked: &Asked<'_>, services: Services, context: &mut Context) ->
         Ok(bought) => bought,
         Err(failure) => return Err(give_up(claim, &services, Paid::default(), context, failure)),
     };
-    let plan = match bought.outcome {
+    let mut plan = match bought.outcome {
         Ok(plan) if bought.signal.is_none() => plan,
         Ok(plan) => {
             let none = NoPlan::cancelled(&plan);
@@ -267,17 +335,41 @@ fn plan_and_run(asked: &Asked<'_>, services: Services, context: &mut Context) ->
             return Err(give_up(claim, &services, none.paid, context, failure));
         }
     };
-    let path = match save(&plan, &claim.run.dir) {
-        Ok(path) => path,
-        Err(failure) => return Err(give_up(claim, &services, plan.paid, context, failure)),
-    };
-    show(asked, &plan, &path, &services, context);
+    match make_ready(asked, &mut plan, &claim, &services, context) {
+        Ok(runtime) => {
+            let services = Services { runtime, ..services };
+            execute_plan(asked, plan, claim, services, context)
+        }
+        Err(failure) => Err(give_up(claim, &services, plan.paid, context, failure)),
+    }
+}
+
+/// Everything between a plan that was bought and its first node: staged, kept, shown. Returns what answers its prompts.
+fn make_ready(
+    asked: &Asked<'_>,
+    plan: &mut Plan,
+    claim: &Claim,
+    services: &Services,
+    context: &mut Context,
+) -> Result<Arc<dyn Runtime>, Failure> {
+    let (run, dir) = (&claim.run.run, &claim.run.dir);
+    let staging = stage(asked, plan)?;
+    let path = save(plan, dir)?;
+    show(asked, plan, staging.as_ref(), &path, context);
     let reasons = preflight::refusals(&plan.graph, &asked.inputs, &Context::base());
     if !reasons.is_empty() {
-        let failure = Failure::new(format!("the plan cannot run here: {}", reasons.join("; ")));
-        return Err(give_up(claim, &services, plan.paid, context, failure));
+        return Err(Failure::new(format!("the plan cannot run here: {}", reasons.join("; "))));
     }
-    execute_plan(asked, plan, claim, services, context)
+    let runtime = Arc::clone(&services.runtime);
+    let Some(staging) = staging else { return Ok(runtime) };
+    staging.apply(&mut plan.ceiling, dir);
+    let copies = staging
+        .bind(&context.home, run, dir)
+        .map_err(|error| Failure::new(format!("run {run}: {error}; nothing was run")))?;
+    Ok(match copies {
+        Some(copies) => Arc::new(Provisioned::new(runtime, copies)),
+        None => runtime,
+    })
 }
 
 fn execute_plan(
@@ -350,11 +442,12 @@ fn save(plan: &Plan, dir: &RunDir) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-fn show(asked: &Asked<'_>, plan: &Plan, path: &Path, services: &Services, context: &mut Context) {
+fn show(asked: &Asked<'_>, plan: &Plan, staging: Option<&Staging>, path: &Path, context: &mut Context) {
     for warning in &plan.warnings {
         writeln!(context.err, "warning: planner: {}", sanitize::one_line(warning)).ok();
     }
-    let found = services.runtime.preflight(&plan.graph);
+    let found = services::for_preflight(asked.kind).preflight(&plan.graph);
+    let staged = staging.map(Staging::lines).unwrap_or_default();
     let prompts = plan.raw.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.prompt.as_deref()?)));
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let unisolated = unisolated::scan(&asked.args.goal, prompts, &Context::base(), home.as_deref());
@@ -364,8 +457,8 @@ fn show(asked: &Asked<'_>, plan: &Plan, path: &Path, services: &Services, contex
         saved: Some(path),
         runtime: asked.kind,
         disclosures: &found.disclosures,
-        staging: &[],
-        staged: None,
+        staging: &staged,
+        staged: staging.and_then(Staging::isolation_note),
         verify: asked.wanted.verify.as_ref(),
         evidence: &asked.evidence,
         unisolated: unisolated.as_deref(),

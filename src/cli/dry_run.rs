@@ -30,7 +30,10 @@ pub(super) fn run(
     }
     order::refuse(common, found.refusals)?;
     let values = order::input_values(common, &loaded.graph)?;
-    order::refuse(common, preflight::refusals(&loaded.graph, &values, &Context::base()))?;
+    let (graph, base) = (&loaded.graph, Context::base());
+    order::refuse(common, preflight::refusals(graph, &values, &base))?;
+    let settings = preflight::settings(runtime, graph, &values, &base, services::whereabouts(runtime));
+    order::warn_of_settings(&settings, context);
     writeln!(context.out, "\nDry run: nothing was executed.").ok();
     Ok(0)
 }

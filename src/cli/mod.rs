@@ -7,10 +7,13 @@ mod completions;
 mod console;
 mod context;
 mod decide;
+mod deferred;
 mod detach;
+mod doctor;
 mod dry_run;
 mod estimate;
 mod execute;
+mod export;
 mod failure;
 mod graph;
 mod graph_file;
@@ -49,6 +52,7 @@ use crate::node::runtime::RuntimeKind;
 use crate::view::term::style::ColourChoice;
 use console::Console;
 use context::Context;
+use deferred::Deferred;
 use failure::Failure;
 pub use reference::reference;
 
@@ -65,7 +69,7 @@ pub use reference::reference;
                   Runs are kept under $OMG_HOME, else ~/.oh-my-graph."
 )]
 struct Omg {
-    /// The CLI that answers prompts, for run, auto and lint; claude unless it says codex.
+    /// The CLI that answers prompts, for run, auto, lint and doctor; claude unless it says codex.
     #[arg(long, global = true, value_name = "RUNTIME", value_parser = runtimes())]
     runtime: Option<RuntimeKind>,
     /// When to use colour.
@@ -78,46 +82,47 @@ struct Omg {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Puts the shipped graphs and fragments into a directory.
-    Init(init::Args),
+    Init(Deferred<init::Args>),
     /// Writes a first graph: asks on a terminal, or takes flags.
-    New(new::Args),
+    New(Deferred<new::Args>),
     /// Runs a graph.
-    Run(run::Args),
+    Run(Deferred<run::Args>),
     /// Plans a graph for a goal, and runs it.
-    Auto(auto::Args),
+    Auto(Deferred<auto::Args>),
     /// Runs a graph with scripted replies: no model, no commands, no money.
-    Rehearse(rehearse::Args),
+    Rehearse(Deferred<rehearse::Args>),
     /// Goes on with a run that paused, failed or was interrupted.
-    Resume(resume::Args),
-    /// Checks a graph and says everything that is wrong with it.
-    Lint(lint::Args),
+    Resume(Deferred<resume::Args>),
+    /// Checks graphs and says everything that is wrong with them.
+    Lint(Deferred<lint::Args>),
     /// Draws a graph, or a run's graph with what became of each node.
-    Graph(graph::Args),
+    Graph(Deferred<graph::Args>),
     /// Says what a graph may take at worst, and what its runs usually took.
-    Estimate(estimate::Args),
+    Estimate(Deferred<estimate::Args>),
     /// Runs tests of graphs: scripted replies, and what has to come of them.
-    Test(test::Args),
+    Test(Deferred<test::Args>),
     /// Lists the runs on this machine, and removes old ones.
-    Runs(runs::Args),
+    Runs(Deferred<runs::Args>),
     /// Shows one run, or what one of its nodes was asked and said.
-    Show(show::Args),
+    Show(Deferred<show::Args>),
     /// Lists what was kept of a run's git worktrees, and restores it.
-    Salvage(salvage::Args),
+    Salvage(Deferred<salvage::Args>),
+    /// Writes a run as one file: its page, a trace, or a report for CI.
+    Export(Deferred<export::Args>),
     /// Follows a run from another terminal.
-    Watch(watch::Args),
-    /// Shows runs in a browser, live.
-    Serve(serve::Args),
+    Watch(Deferred<watch::Args>),
+    /// Shows runs in a browser, live, and takes decisions at gates there.
+    Serve(Deferred<serve::Args>),
     /// Ends runs that are under way.
-    ///
-    /// Their children are ended as by Ctrl-C, and what had settled is kept. Returns when they have ended. A node cannot
-    /// stop the run that it is part of.
-    Stop(stop::Args),
+    Stop(Deferred<stop::Args>),
+    /// Looks at this machine: what keeps a run from working, and what to do about it.
+    Doctor(Deferred<doctor::Args>),
     /// Prints the JSON Schema of graph files, for an editor.
-    Schema(schema::Args),
+    Schema(Deferred<schema::Args>),
     /// Prints the version.
     Version,
     /// Prints a completion script for a shell.
-    Completions(completions::Args),
+    Completions(Deferred<completions::Args>),
 }
 
 impl Command {
@@ -162,27 +167,29 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
 fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
     let Omg { runtime, command, .. } = omg;
     match command {
-        Command::Run(args) => run::run(args, runtime.unwrap_or_default(), context),
-        Command::Auto(args) => auto::run(&args, runtime.unwrap_or_default(), context),
-        Command::Resume(args) => resume::run(&args, runtime, context),
-        Command::Lint(args) => lint::run(&args, runtime.unwrap_or_default(), context),
+        Command::Run(Deferred(args)) => run::run(args, runtime.unwrap_or_default(), context),
+        Command::Auto(Deferred(args)) => auto::run(&args, runtime.unwrap_or_default(), context),
+        Command::Resume(Deferred(args)) => resume::run(&args, runtime, context),
+        Command::Lint(Deferred(args)) => lint::run(&args, runtime.unwrap_or_default(), context),
+        Command::Doctor(Deferred(args)) => doctor::run(&args, runtime, context),
         other => match (runtime, other) {
-            (Some(_), _) => Err(Failure::new("--runtime belongs to run, auto, resume and lint")
+            (Some(_), _) => Err(Failure::new("--runtime belongs to run, auto, resume, lint and doctor")
                 .hinted("leave it out: this command asks no model")),
-            (None, Command::Init(args)) => init::run(&args, context),
-            (None, Command::New(args)) => new::run(&args, context),
-            (None, Command::Rehearse(args)) => rehearse::run(args, context),
-            (None, Command::Graph(args)) => graph::run(&args, context),
-            (None, Command::Estimate(args)) => estimate::run(&args, context),
-            (None, Command::Test(args)) => test::run(&args, context),
-            (None, Command::Runs(args)) => runs::run(&args, context),
-            (None, Command::Show(args)) => show::run(&args, &mut context.console()),
-            (None, Command::Salvage(args)) => salvage::run(&args, context),
-            (None, Command::Watch(args)) => watch::run(&args, &mut context.listening()?),
-            (None, Command::Serve(args)) => serve::run(&args, context),
-            (None, Command::Stop(args)) => stop::run(&args, &mut context.console()),
-            (None, Command::Schema(args)) => schema::run(&args, context),
-            (None, Command::Completions(args)) => completions::run(&args, context, Omg::command()),
+            (None, Command::Init(Deferred(args))) => init::run(&args, context),
+            (None, Command::New(Deferred(args))) => new::run(&args, context),
+            (None, Command::Rehearse(Deferred(args))) => rehearse::run(args, context),
+            (None, Command::Graph(Deferred(args))) => graph::run(&args, context),
+            (None, Command::Estimate(Deferred(args))) => estimate::run(&args, context),
+            (None, Command::Test(Deferred(args))) => test::run(&args, context),
+            (None, Command::Runs(Deferred(args))) => runs::run(&args, context),
+            (None, Command::Show(Deferred(args))) => show::run(&args, &mut context.console()),
+            (None, Command::Export(Deferred(args))) => export::run(&args, context),
+            (None, Command::Salvage(Deferred(args))) => salvage::run(&args, context),
+            (None, Command::Watch(Deferred(args))) => watch::run(&args, &mut context.listening()?),
+            (None, Command::Serve(Deferred(args))) => serve::run(&args, context),
+            (None, Command::Stop(Deferred(args))) => stop::run(&args, &mut context.console()),
+            (None, Command::Schema(Deferred(args))) => schema::run(&args, context),
+            (None, Command::Completions(Deferred(args))) => completions::run(&args, context, Omg::command()),
             (None, _) => {
                 writeln!(context.out, "omg {}", env!("CARGO_PKG_VERSION")).ok();
                 Ok(0)

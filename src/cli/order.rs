@@ -16,6 +16,7 @@ use crate::leg::again::Inherited;
 use crate::leg::open::DEFAULT_MODE;
 use crate::load::{Loaded, Source, inputs};
 use crate::node::invocation::Preflight;
+use crate::node::runtime::settings::Finding;
 use crate::record::Durability;
 use crate::text::sanitize;
 
@@ -256,6 +257,14 @@ pub(super) fn announce(
     graph_file::print_splices(&loaded.splices, context);
     graph_file::print_advice(&common.graph, &loaded.fragment_advice, context);
     Ok(())
+}
+
+/// Prints what settings files would change about who pays, a line for a file and a key.
+pub(super) fn warn_of_settings(found: &[Finding], context: &mut Context) {
+    for finding in found {
+        let line = format!("{finding}; {}", finding.remedy());
+        writeln!(context.err, "WARNING: {}", sanitize::one_line(&line)).ok();
+    }
 }
 
 /// Prints what a runtime warns of, whatever the graph's author allows.

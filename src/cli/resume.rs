@@ -60,6 +60,9 @@ pub(super) struct Args {
     quota: QuotaFlag,
     #[command(flatten)]
     verify: VerifyFlags,
+    /// Gives no planned node your skills, as no later leg does.
+    #[arg(long)]
+    no_skill_activation: bool,
     #[command(flatten)]
     background: detach::Flags,
     /// Does not serve the live view of this leg.
@@ -309,6 +312,12 @@ fn resume(
             claimed.run.run,
             refusals.join("; ")
         )));
+    }
+    // What loads no settings file is not misled by one.
+    if planned.as_ref().is_none_or(|planned| planned.ceiling.is_loaded()) {
+        let places = services::whereabouts(kind);
+        let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
+        order::warn_of_settings(&settings, context);
     }
     order::warn(&services.runtime.preflight(&graph), context);
     for line in &inherited.warnings {

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::{Failure, prune};
 use crate::view::history::list::Listing;
 
-/// List the runs on this machine, and remove old ones.
+/// Lists the runs on this machine, and removes old ones.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::Failure;
 use super::context::Context;
-use crate::graph::schema;
+use crate::starter::payload;
 
 /// Prints the JSON Schema of graph files, for an editor.
 ///
@@ -26,11 +26,11 @@ enum Files {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
-    let text = match args.files {
-        Files::Graph => schema::graph(),
-        Files::Fragment => schema::fragment(),
+    let name = match args.files {
+        Files::Graph => "graph.schema.json",
+        Files::Fragment => "fragments/fragment.schema.json",
     };
-    context.out.write_all(text.as_bytes())?;
+    context.out.write_all(payload::schema(name).expect("every schema ships"))?;
     context.out.flush()?;
     Ok(0)
 }

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::context::Context;
 use super::decide::InBackground;
+use super::left_lanes::LeftLanes;
 use super::{Failure, services};
 use crate::process::{browser, signals};
 use crate::record::{RunId, lock};
@@ -36,9 +37,12 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
         signals::listen().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let listener = web::bind(args.port).map_err(|error| refused(args.port, &error))?;
     let what = one.as_ref().map_or("All runs".to_owned(), |id| format!("Run {id}"));
-    let serving =
-        Serving::start(listener, Site { decide: Some(Arc::new(InBackground)), ..site(context, one) })
-            .map_err(cannot_serve)?;
+    let site = Site {
+        decide: Some(Arc::new(InBackground)),
+        lanes: Some(Arc::new(LeftLanes::default())),
+        ..site(context, one)
+    };
+    let serving = Serving::start(listener, site).map_err(cannot_serve)?;
     let address = serving.url();
     // A terminal that is gone ends nothing: the signal does.
     writeln!(context.out, "{what}: {address}\nCtrl-C stops serving; runs go on.").ok();
@@ -51,7 +55,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The site of this program, with nobody to carry out decisions.
+/// The site of this program, with nobody to carry out decisions or to look into lanes.
 pub(super) fn site(context: &Context, run: Option<RunId>) -> Site {
     Site {
         home: context.home.clone(),
@@ -59,6 +63,7 @@ pub(super) fn site(context: &Context, run: Option<RunId>) -> Site {
         probe: lock::probe,
         build: build(),
         projects: services::directory("CLAUDE_CONFIG_DIR", ".claude").map(|it| it.join("projects")),
+        lanes: None,
         decide: None,
     }
 }
@@ -70,7 +75,8 @@ pub(super) fn open(address: &str, context: &mut Context) {
     }
 }
 
-fn build() -> Build {
+/// The build of this program.
+pub(super) fn build() -> Build {
     Build::of_program(std::env::current_exe().ok().as_deref(), &TimeZone::system())
 }
 

@@ -1,5 +1,6 @@
 //! The real services of a run, wired: children, runtimes, the shell.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use crate::graph::{Graph, Work};
 use crate::node::runtime::RuntimeKind;
 use crate::node::runtime::claude::Claude;
 use crate::node::runtime::codex::Codex;
+use crate::node::runtime::settings::Whereabouts;
 use crate::node::shell::SystemShell;
 use crate::node::worktree::Git;
 use crate::node::{Runtime, Shell};
@@ -57,17 +59,40 @@ pub(super) fn for_preflight(kind: RuntimeKind) -> Arc<dyn Runtime> {
 fn runtime(kind: RuntimeKind, launcher: &Arc<Launcher>, program: PathBuf) -> Arc<dyn Runtime> {
     let launcher = Arc::clone(launcher);
     match kind {
-        RuntimeKind::Codex => Arc::new(Codex::new(launcher, program, directory("CODEX_HOME", ".codex"))),
+        RuntimeKind::Codex => Arc::new(Codex::new(launcher, program, own_directory(kind))),
         RuntimeKind::Claude | RuntimeKind::Rehearsal => {
-            Arc::new(Claude::new(launcher, program, directory("CLAUDE_CONFIG_DIR", ".claude")))
+            Arc::new(Claude::new(launcher, program, own_directory(kind)))
         }
+    }
+}
+
+/// Where the CLI of `kind` keeps its own files.
+pub(super) fn own_directory(kind: RuntimeKind) -> Option<PathBuf> {
+    match kind {
+        RuntimeKind::Codex => directory("CODEX_HOME", ".codex"),
+        RuntimeKind::Claude | RuntimeKind::Rehearsal => directory("CLAUDE_CONFIG_DIR", ".claude"),
+    }
+}
+
+/// Where the settings of the CLI of `kind` lie, those of no directory yet.
+pub(super) fn whereabouts(kind: RuntimeKind) -> Whereabouts {
+    Whereabouts {
+        config: own_directory(kind),
+        home: variable("HOME").map(PathBuf::from),
+        system: PathBuf::from("/"),
+        directories: BTreeSet::new(),
     }
 }
 
 /// The CLI's own directory: the variable, else the name below the home directory.
 pub(super) fn directory(variable: &str, name: &str) -> Option<PathBuf> {
-    let set = |variable: &str| std::env::var_os(variable).filter(|value: &OsString| !value.is_empty());
-    set(variable).map(PathBuf::from).or_else(|| Some(PathBuf::from(set("HOME")?).join(name)))
+    let set = self::variable(variable).map(PathBuf::from);
+    set.or_else(|| Some(PathBuf::from(self::variable("HOME")?).join(name)))
+}
+
+/// A variable of this process that is not empty.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 fn program(kind: RuntimeKind, graph: &Graph) -> Result<PathBuf, Failure> {

@@ -7,7 +7,7 @@ use crate::view::history::lookup::find_run;
 use crate::view::history::node;
 use crate::view::history::show::Shown;
 
-/// Show one run, or one node of it.
+/// Shows one run, or what one of its nodes was asked and said.
 ///
 /// With a node: what it was asked, what it said and what its check said, attempt by attempt.
 #[derive(Debug, ClapArgs)]

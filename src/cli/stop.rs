@@ -23,7 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// A leg that ends tells nobody who is not its parent, and to wait for its lock by taking it would be to hold the run.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// End runs that are under way.
+/// Ends runs that are under way.
+///
+/// Their children are ended as by Ctrl-C, and what had settled is kept. Returns when they have ended. A node cannot
+/// stop the run that it is part of.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The run: its id, the beginning of its id, or `latest`.

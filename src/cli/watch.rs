@@ -8,9 +8,9 @@ use crate::record::status::Status;
 use crate::view::history::lookup::find_run;
 use crate::view::history::watch::{Ended, Options, Watch};
 
-/// Print the events of a run as they happen.
+/// Follows a run from another terminal.
 ///
-/// Begins with what has happened already, and ends when the run does.
+/// Prints its events as they happen, those of the past first, and ends when the run does.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
     /// The run: its id, the beginning of its id, or `latest`.

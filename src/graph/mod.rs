@@ -6,12 +6,14 @@
 pub mod bounds;
 pub mod cause;
 pub mod check;
+pub mod critical;
 pub mod draw;
 pub mod estimate;
 pub mod export;
 pub mod id;
 pub mod node;
 pub mod normal;
+mod order;
 pub mod provenance;
 pub mod raw;
 pub mod schema;

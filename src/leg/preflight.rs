@@ -1,12 +1,15 @@
 //! What is looked at before the first spend (DECISIONS 19): directories and artifacts that are not there, worktrees
-//! that cannot be made.
+//! that cannot be made, settings that change who pays.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::graph::{Graph, Node, export};
+use crate::graph::{Graph, Node, Work, export};
 use crate::lint;
+use crate::node::checkout;
 use crate::node::handoff::{Material, directory};
+use crate::node::runtime::RuntimeKind;
+use crate::node::runtime::settings::{self, Finding, Whereabouts};
 use crate::node::worktree::{Git, GitError};
 
 /// Why `graph` cannot be run from `base` with `inputs`; each names its node.
@@ -74,12 +77,40 @@ fn no_lanes(git: &Git, base: &Path) -> Option<String> {
     }
 }
 
-/// A directory is known before the run only when its template names nothing but inputs.
-fn missing_directory(node: &Node, inputs: &BTreeMap<String, String>, base: &Path) -> Option<String> {
-    let declared = node.cwd.as_deref()?;
+/// What is to be told of the settings files that the prompts of `graph` are asked under, run from `base` with `inputs`, in
+/// a CLI that loads them; `own` says where the CLI has its own.
+pub fn settings(
+    kind: RuntimeKind,
+    graph: &Graph,
+    inputs: &BTreeMap<String, String>,
+    base: &Path,
+    own: Whereabouts,
+) -> Vec<Finding> {
+    let prompts: Vec<&Node> =
+        graph.nodes().iter().filter(|node| matches!(node.work, Work::Model(_))).collect();
+    if prompts.is_empty() {
+        return Vec::new();
+    }
+    // A worktree has the files of its repository, at its top.
+    let top = || checkout::top(base).unwrap_or(base);
+    let place = |node: &&Node| match node.has_lane() {
+        true => Some(top().to_path_buf()),
+        false => stated_directory(node, inputs, base),
+    };
+    settings::findings(kind, &Whereabouts { directories: prompts.iter().filter_map(place).collect(), ..own })
+}
+
+/// Where a node runs, as far as that is known before the run: when its template names nothing but inputs.
+fn stated_directory(node: &Node, inputs: &BTreeMap<String, String>, base: &Path) -> Option<PathBuf> {
+    let Some(declared) = node.cwd.as_deref() else { return Some(base.to_path_buf()) };
     let (artifact, feedback) = (|_: &str| None::<PathBuf>, |_: &str| String::new());
     let material = Material { inputs, artifact: &artifact, feedback: &feedback };
-    let path = directory(base, Some(&material.fill("cwd", declared).ok()?));
+    Some(directory(base, Some(&material.fill("cwd", declared).ok()?)))
+}
+
+fn missing_directory(node: &Node, inputs: &BTreeMap<String, String>, base: &Path) -> Option<String> {
+    node.cwd.as_deref()?;
+    let path = stated_directory(node, inputs, base)?;
     let why = match path.metadata() {
         Ok(found) if found.is_dir() => return None,
         Ok(_) => "is not a directory",

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
+use crate::text::hex;
 
 /// The largest file that is read.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -98,7 +98,7 @@ impl Source {
         if bytes.len() as u64 > FILE_BYTES_MAX {
             return Err(LoadError::TooLarge { path });
         }
-        let sha256 = hex(&Sha256::digest(&bytes));
+        let sha256 = hex::sha256(&bytes);
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self { path, text, sha256, origin: Origin::Memory }),
             Err(error) => {
@@ -116,11 +116,4 @@ impl Source {
 /// Whether the path is a name for what a process has open, as `/dev/stdin` of a redirected file is.
 fn is_handle(path: &Path) -> bool {
     path.starts_with("/dev") || path.starts_with("/proc")
-}
-
-/// Lower-case hex.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).collect()
 }

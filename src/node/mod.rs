@@ -5,6 +5,7 @@
 //! nodes and evidence commands; [`handoff`] fills in templates; [`judge`] turns an answer into a verdict; [`quote`]
 //! tells a retried node what it said before. DESIGN "Execution engine", "Success checks".
 
+pub mod checkout;
 pub mod handoff;
 pub mod invocation;
 pub mod judge;

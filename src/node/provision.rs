@@ -3,7 +3,6 @@
 //! The run's own staging directory lies where every node can write. A spawn therefore never reads it: [`Provisioned`]
 //! asks a [`Provision`] for directories of that spawn's own and puts them in the place of the policy's (ADR 0022 §7).
 
-use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,8 +26,15 @@ pub trait Provision: Send + Sync {
 pub struct Provisions {
     /// Directories of this spawn's own.
     pub plugin_dirs: Vec<PathBuf>,
-    /// Is dropped when the child has ended, to take them away again.
-    pub held: Option<Box<dyn Any + Send>>,
+    /// What they lie in; dropped when the child has ended, to take them away again.
+    pub held: Option<Box<dyn Held>>,
+}
+
+/// What a spawn was given, for as long as its child runs.
+pub trait Held: Send {
+    /// Asked when the child has ended: what became of it meanwhile, if somebody changed it. What was said under it then
+    /// counts for nothing.
+    fn altered(&self) -> Option<String>;
 }
 
 /// A runtime whose spawns are provided for.
@@ -71,8 +77,10 @@ impl Runtime for Provisioned {
         };
         let mut invocation = invocation.clone();
         invocation.policy.plugin_dirs = plugin_dirs;
-        let invoked = self.inner.invoke(&invocation, cancel, announce);
-        drop(held);
+        let mut invoked = self.inner.invoke(&invocation, cancel, announce);
+        if let (End::Replied { .. }, Some(why)) = (&invoked.end, held.and_then(|held| held.altered())) {
+            invoked.end = End::Broken(format!("{why} while it ran, so that its reply does not count"));
+        }
         invoked
     }
 
@@ -88,6 +96,7 @@ mod tests {
     use crate::graph::node::PermissionMode;
     use crate::node::Session;
     use crate::node::policy::Policy;
+    use crate::process::Exit;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,31 +120,45 @@ mod tests {
         fn invoke(&self, invocation: &Invocation, _: &Cancel, _: &mut dyn FnMut(&str)) -> Invoked {
             let held = self.held.load(Ordering::SeqCst);
             self.seen.lock().expect("a lock").push((invocation.policy.plugin_dirs.clone(), held));
-            Invoked::unpaid(End::TimedOut)
+            Invoked::unpaid(End::Replied { exit: Exit::Code(0), note: String::new() })
         }
     }
 
-    struct Held(Arc<AtomicBool>);
+    struct Lent(Arc<AtomicBool>, Option<&'static str>);
 
-    impl Drop for Held {
+    impl Held for Lent {
+        fn altered(&self) -> Option<String> {
+            self.1.map(str::to_owned)
+        }
+    }
+
+    impl Drop for Lent {
         fn drop(&mut self) {
             self.0.store(false, Ordering::SeqCst);
         }
     }
 
-    struct Copies(Arc<AtomicBool>, Result<&'static str, &'static str>);
+    struct Copies {
+        held: Arc<AtomicBool>,
+        dir: Result<&'static str, &'static str>,
+        altered: Option<&'static str>,
+    }
 
     impl Provision for Copies {
         fn before_spawn(&self, _: &Invocation) -> Result<Provisions, String> {
-            let dir = self.1.map_err(str::to_owned)?;
-            self.0.store(true, Ordering::SeqCst);
-            Ok(Provisions { plugin_dirs: vec![dir.into()], held: Some(Box::new(Held(Arc::clone(&self.0)))) })
+            let dir = self.dir.map_err(str::to_owned)?;
+            self.held.store(true, Ordering::SeqCst);
+            let lent = Lent(Arc::clone(&self.held), self.altered);
+            Ok(Provisions { plugin_dirs: vec![dir.into()], held: Some(Box::new(lent)) })
         }
     }
 
-    fn invoke(copies: Result<&'static str, &'static str>) -> (End, Vec<(Vec<PathBuf>, bool)>, bool) {
+    fn invoke(
+        dir: Result<&'static str, &'static str>,
+        altered: Option<&'static str>,
+    ) -> (End, Vec<(Vec<PathBuf>, bool)>, bool) {
         let spy = Arc::new(Spy::default());
-        let provision = Arc::new(Copies(Arc::clone(&spy.held), copies));
+        let provision = Arc::new(Copies { held: Arc::clone(&spy.held), dir, altered });
         let runtime = Provisioned::new(Arc::clone(&spy) as _, provision);
         let invocation = Invocation {
             node: NodeId::parse("a").expect("an id"),
@@ -159,13 +182,21 @@ mod tests {
 
     #[test]
     fn a_spawn_gets_copies_of_its_own_for_as_long_as_it_runs() {
-        let (_, seen, held) = invoke(Ok("/private/1"));
+        let (end, seen, held) = invoke(Ok("/private/1"), None);
         assert_eq!((seen, held), (vec![(vec![PathBuf::from("/private/1")], true)], false));
+        assert!(matches!(end, End::Replied { .. }));
+    }
+
+    #[test]
+    fn what_was_said_under_something_else_than_planned_does_not_count() {
+        let (end, seen, held) = invoke(Ok("/private/1"), Some("its agent was changed"));
+        assert_eq!((seen.len(), held), (1, false));
+        assert!(matches!(end, End::Broken(why) if why.starts_with("its agent was changed while it ran")));
     }
 
     #[test]
     fn what_cannot_be_staged_is_not_spawned() {
-        let (end, seen, _) = invoke(Err("its source has changed"));
+        let (end, seen, _) = invoke(Err("its source has changed"), None);
         assert!(matches!(end, End::Broken(why) if why.contains("the engine") && why.contains("has changed")));
         assert!(seen.is_empty());
     }

@@ -4,11 +4,14 @@
 
 pub mod attach;
 pub mod call;
+pub mod chat;
 pub mod disposition;
 pub mod evidence;
 pub mod later;
 pub mod prompt;
 pub mod repair;
 pub mod reply;
+pub mod router;
+pub mod staging;
 pub mod unisolated;
 pub mod verify_flags;

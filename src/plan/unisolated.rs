@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
+use crate::node::checkout;
 use crate::text::sanitize;
 
 /// Of a longer mention only this much is looked at: no path of more bytes can be opened (`PATH_MAX`).
@@ -136,7 +137,7 @@ struct Search<'p> {
 impl<'p> Search<'p> {
     fn from(directory: &Path, home: Option<&'p Path>) -> Self {
         let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-        let own = top_of(&real).map(Path::to_owned).unwrap_or(real);
+        let own = checkout::top(&real).map(Path::to_owned).unwrap_or(real);
         let real_home = home.and_then(|home| home.canonicalize().ok());
         Search { home, real_home, own, known: HashMap::new() }
     }
@@ -159,7 +160,7 @@ impl<'p> Search<'p> {
         if let Some(known) = self.known.get(&path) {
             return known.clone();
         }
-        let top = nearest(&path).as_deref().and_then(top_of).map(Path::to_owned);
+        let top = nearest(&path).as_deref().and_then(checkout::top).map(Path::to_owned);
         self.known.insert(path, top.clone());
         top
     }
@@ -188,15 +189,6 @@ fn nearest(path: &Path) -> Option<PathBuf> {
         return None;
     }
     plain.ancestors().find_map(|above| above.canonicalize().ok())
-}
-
-/// The top of the checkout that `real` lies in: a clone, or a linked worktree, where `.git` is a file. An empty `.git`, as
-/// sandboxes leave one behind, makes none.
-fn top_of(real: &Path) -> Option<&Path> {
-    real.ancestors().find(|above| {
-        let git = above.join(".git");
-        git.is_file() || git.join("HEAD").symlink_metadata().is_ok()
-    })
 }
 
 #[cfg(test)]

@@ -48,6 +48,11 @@ impl Background {
         Ok(Background { staff, said })
     }
 
+    /// Kills it and waits for its end.
+    pub(crate) fn kill(self) {
+        self.staff.end();
+    }
+
     /// Waits for its end.
     ///
     /// # Errors

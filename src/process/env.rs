@@ -56,10 +56,13 @@ pub fn scrub(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(
     inherited.into_iter().filter(|(name, _)| !is_scrubbed(name)).collect()
 }
 
+/// Whether a variable of this name moves a subscription login to metered billing.
+pub fn bills(name: &OsStr) -> bool {
+    BILLING.iter().any(|it| name.eq_ignore_ascii_case(it))
+}
+
 fn is_scrubbed(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    BILLING.iter().any(|it| name.eq_ignore_ascii_case(it.as_bytes()))
-        || EXPORTED.iter().any(|it| name.starts_with(it.as_bytes()))
+    bills(name) || EXPORTED.iter().any(|it| name.as_encoded_bytes().starts_with(it.as_bytes()))
 }
 
 #[cfg(test)]

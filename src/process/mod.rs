@@ -13,6 +13,7 @@ pub mod again;
 pub mod browser;
 pub mod cancel;
 pub mod capture;
+pub mod checkup;
 pub(crate) mod descendants;
 pub mod env;
 pub(crate) mod exit;

@@ -30,7 +30,7 @@ pub(crate) struct Stray {
 
 impl Stray {
     /// Signals it; returns whether it may still be ended that way.
-    fn signal(&self, signal: Signal) -> bool {
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
         let sent = match &self.handle {
             Some(handle) => send(handle, signal),
             None => kill_process(self.pid, signal),
@@ -38,8 +38,8 @@ impl Stray {
         sent != Err(Errno::PERM)
     }
 
-    /// Waits until it is gone, at most until `until`.
-    fn wait(&self, until: Instant) {
+    /// Waits until it is gone, at most until `until`; returns whether it is.
+    pub(crate) fn wait(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let gone = match &self.handle {
@@ -47,7 +47,7 @@ impl Stray {
                 None => pause(&mut [], left.min(LOOK)) || test_kill_process(self.pid).is_err(),
             };
             if gone || left.is_zero() {
-                return;
+                return gone;
             }
         }
     }
@@ -87,6 +87,8 @@ pub(crate) fn end(left: &dyn Fn() -> Vec<Stray>, group: &dyn Fn(Signal), grace: 
             }
         }
         let until = if patient { begun + grace } else { now + ROUND };
-        strays.iter().filter(|it| !hopeless.contains(&it.pid)).for_each(|it| it.wait(until));
+        for stray in strays.iter().filter(|it| !hopeless.contains(&it.pid)) {
+            stray.wait(until);
+        }
     }
 }

@@ -44,6 +44,11 @@ impl Home {
         self.0.join("cache")
     }
 
+    /// The directory of the private copies that nodes are started with (internal).
+    pub fn staged(&self) -> PathBuf {
+        self.0.join("staged")
+    }
+
     /// The directory of `run`.
     pub fn run(&self, run: &RunId) -> RunDir {
         RunDir(self.runs().join(run.as_str()))
@@ -126,6 +131,27 @@ impl RunDir {
     /// The directory of the run's git worktrees (internal).
     pub fn worktrees(&self) -> PathBuf {
         self.0.join("worktrees")
+    }
+
+    /// What the agents that a planned run staged are recorded as. Nothing lies there: each spawn reads a copy of its own
+    /// (docs/adr/0009).
+    pub fn agents_plugin(&self) -> PathBuf {
+        self.0.join("agents-plugin")
+    }
+
+    /// The same of its skills.
+    pub fn skills_plugin(&self) -> PathBuf {
+        self.0.join("skills-plugin")
+    }
+
+    /// The record of the agents that were staged; nothing reads it back.
+    pub fn agents_manifest(&self) -> PathBuf {
+        self.0.join("agents-plugin.manifest.json")
+    }
+
+    /// The record of the skills that were staged; nothing reads it back.
+    pub fn skills_manifest(&self) -> PathBuf {
+        self.0.join("skills-plugin.manifest.json")
     }
 
     /// What the last leg's guard did, if its engine died (internal).

@@ -180,6 +180,8 @@ pub struct NodeNow {
     pub cut_off: u32,
     /// Until when a spent limit holds it back, as written; empty unless it is [`NodeState::Held`].
     pub held_until: String,
+    /// Whether a leg that never closed had it under way, and no leg has taken it up since.
+    pub lost: bool,
 }
 
 /// What a node is doing, as far as the feed tells.
@@ -242,6 +244,7 @@ impl Nodes {
     fn next_leg(&mut self) {
         self.leg += 1;
         for now in self.by_id.values_mut() {
+            now.lost |= now.state == NodeState::Running && !self.closed;
             now.cut_off += u32::from(now.state == NodeState::Running && !self.closed);
             if matches!(now.state, NodeState::Running | NodeState::Held) {
                 now.state = NodeState::Idle;
@@ -269,6 +272,7 @@ impl NodeNow {
             self.since.clone_from(&event.ts);
         }
         self.state = state;
+        self.lost = false;
         self.held_until.clone_from(&event.held_until);
         match event.event {
             // No further attempt yet: its start is announced when the limit is lifted.
@@ -391,6 +395,9 @@ mod tests {
         let cut: Vec<(&str, u32)> = nodes.by_id.iter().map(|(id, now)| (id.as_str(), now.cut_off)).collect();
         assert_eq!(cut, [("r", 0), ("w", 1), ("x", 0)]);
         assert_eq!(nodes.by_id["x"].attempts, 1);
+        assert!(nodes.by_id["w"].lost && !nodes.by_id["x"].lost && !nodes.by_id["r"].lost);
+        nodes.take(serde_json::from_str(r#"{"event":"node_started","node_id":"w"}"#).expect("an event"));
+        assert!(!nodes.by_id["w"].lost);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod private;
 pub mod prune;
 pub mod scribe;
 pub mod snapshot_writer;
+pub mod staged;
 
 pub use event::{Event, EventKind};
 pub use feed::{Feed, FeedError};

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::record::lock::{self, LegLock, LockError};
-use crate::record::{Home, RunDir, RunId, private};
+use crate::record::{Home, RunDir, RunId, private, staged};
 
 /// How the directory of a run is called that is being removed, before its id. No run id begins so.
 const TRASH: &str = ".pruned-";
@@ -92,8 +92,9 @@ impl Claimed {
     }
 }
 
-/// Ends removals that were cut short; returns how many bytes that freed.
+/// Ends removals that were cut short; returns how many bytes that freed. What dead legs had staged goes as well.
 pub fn sweep(home: &Home) -> u64 {
+    staged::sweep(home, None);
     if !private::is_real_directory(&home.runs()) {
         return 0;
     }

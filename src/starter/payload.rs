@@ -25,6 +25,11 @@ pub fn files() -> Vec<Shipped> {
     files
 }
 
+/// The schema that `name` is: `graph.schema.json` or `fragments/fragment.schema.json`.
+pub fn schema(name: &str) -> Option<&'static [u8]> {
+    GRAPHS.get_file(name).map(include_dir::File::contents)
+}
+
 fn collect(dir: &'static Dir<'static>, files: &mut Vec<Shipped>) {
     for entry in dir.entries() {
         match entry {

@@ -2,7 +2,7 @@
 //!
 //! Every cut falls between characters. Knows nothing of why something is quoted.
 
-use std::fmt::Write as _;
+use crate::text::hex;
 
 /// What stands where an [`excerpt`] left out its middle.
 pub const MIDDLE_CUT: &str = "\n\n[… the middle is left out …]\n\n";
@@ -11,12 +11,7 @@ pub const END_CUT: &str = "\n[… cut here]";
 
 /// Six lower-case hex digits that the quoted text cannot have foreseen.
 pub fn nonce() -> Result<String, getrandom::Error> {
-    let mut bytes = [0_u8; 3];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().fold(String::with_capacity(6), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("writing to a string");
-        hex
-    }))
+    hex::random::<3>()
 }
 
 /// `text` whole when it fits into `bytes_max`, else its head and its tail around [`MIDDLE_CUT`].

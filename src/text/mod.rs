@@ -3,7 +3,10 @@
 pub mod dialect;
 pub mod duration;
 pub mod fence;
+pub mod hex;
+pub mod junit;
 pub mod lossy;
+pub mod markdown;
 pub mod money;
 pub mod regexp;
 pub mod sample;

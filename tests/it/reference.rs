@@ -104,6 +104,8 @@ fn every_key_of_json_is_told() {
         (1, "runs list --json"),
         (1, "show RUN --json"),
         (1, "show latest --json"),
+        (1, "export RUN --format json"),
+        (1, "export latest --format json"),
         (1, "show RUN fine --json"),
         (1, "show RUN again --json"),
         (1, "show RUN bad --json"),

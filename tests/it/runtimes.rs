@@ -400,13 +400,49 @@ nodes:
 #[test]
 fn settings_that_change_who_pays_are_told() {
     let env = TestEnv::new();
-    let settings = r#"{"env":{"ANTHROPIC_API_KEY":"k"}}"#;
+    let settings = r#"{"env":{"ANTHROPIC_API_KEY":"sk-secret"}}"#;
     env.write("../user/.claude/settings.json", settings);
     env.write("project/.claude/settings.json", r#"{"apiKeyHelper":"x"}"#);
-    let graph = r#"nodes: [{id: x, cwd: project, prompt: "@say hi"}]"#;
-    let ran = env.run_graph(graph, &[]).exits(0);
-    assert!(ran.stderr.contains("user/.claude/settings.json sets ANTHROPIC_API_KEY"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("project/.claude/settings.json sets apiKeyHelper"), "{}", ran.stderr);
+    env.write("broken/.claude/settings.json", "{");
+    let graph = r#"
+inputs: [dir]
+nodes:
+  - {id: x, cwd: "{{ inputs.dir }}", prompt: "@say hi"}
+  - {id: y, cwd: broken, prompt: "@say hi"}
+  - {id: g, type: gate}
+"#;
+    let ran = env.run_graph(graph, &["--input", "dir=project"]).exits(2);
+    let told = |stderr: &str| {
+        for words in [
+            "user/.claude/settings.json sets env.ANTHROPIC_API_KEY: claude bills a key",
+            "project/.claude/settings.json sets apiKeyHelper",
+            "broken/.claude/settings.json is not JSON (line 1, column 1)",
+        ] {
+            assert_eq!(stderr.matches(words).count(), 1, "{words}: {stderr}");
+        }
+        assert!(!stderr.contains("sk-secret"), "{stderr}");
+    };
+    told(&ran.stderr);
+    let words = ["resume", "latest", "--approve", "g"];
+    let elsewhere = env.command(&words).current_dir(env.home()).output().unwrap();
+    assert!(elsewhere.status.success());
+    told(&String::from_utf8_lossy(&elsewhere.stderr));
+}
+
+#[test]
+fn settings_are_of_no_concern_where_no_model_is_asked() {
+    let env = TestEnv::new();
+    env.write(".claude/settings.json", r#"{"apiKeyHelper":"x"}"#);
+    let ran = env.run_graph("nodes: [{id: x, type: command, command: 'true'}]", &[]).exits(0);
+    assert!(!ran.stderr.contains("apiKeyHelper"), "{}", ran.stderr);
+    env.write("../user/.codex/config.toml", "model_provider = \"mine\"");
+    let ran = env.run_graph(r#"nodes: [{id: x, prompt: "@say hi"}]"#, &["--runtime", "codex"]).exits(0);
+    assert!(
+        ran.stderr.contains("user/.codex/config.toml sets model_provider: codex sends"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("apiKeyHelper"), "another CLI's: {}", ran.stderr);
 }
 
 #[test]

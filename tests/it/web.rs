@@ -18,14 +18,17 @@ const GATED: &str = r#"nodes:
   - {id: b, type: command, command: "echo bye", depends_on: [g]}
 "#;
 
+/// How long a stream is listened to: it goes on for ever, with or without news.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A server under way. Its words go to a file, which tells its address.
-struct Server {
+pub(crate) struct Server {
     running: Option<Running>,
     port: u16,
 }
 
 impl Server {
-    fn start(env: &TestEnv, words: &[&str]) -> Server {
+    pub(crate) fn start(env: &TestEnv, words: &[&str]) -> Server {
         let port = free_port();
         Server::on(env, port, words)
     }
@@ -53,9 +56,15 @@ impl Server {
 
     /// Sends `head`, to which `Host` and the end of the head are added, and reads the whole answer.
     fn raw(&self, request: &str) -> Answer {
+        Answer::of(&self.raw_text(request))
+    }
+
+    fn raw_text(&self, request: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
-        Answer::read(stream)
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
@@ -68,11 +77,11 @@ impl Server {
         ))
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[], "")
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         serde_json::from_str(&answer.body).unwrap()
@@ -105,18 +114,15 @@ fn free_port() -> u16 {
 }
 
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: BTreeMap<String, String>,
     body: String,
 }
 
 impl Answer {
-    fn read(mut stream: TcpStream) -> Answer {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    fn of(text: &str) -> Answer {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
         let mut lines = head.lines();
         let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|it| it.parse().ok());
         let header =
@@ -133,6 +139,7 @@ impl Answer {
 struct Events {
     reader: BufReader<TcpStream>,
     text: String,
+    until: Instant,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -152,7 +159,7 @@ impl Events {
             line.clear();
             reader.read_line(&mut line).unwrap();
         }
-        Events { reader, text: String::new() }
+        Events { reader, text: String::new(), until: Instant::now() + PATIENCE }
     }
 
     /// The next event; `None` at the end of the stream.
@@ -173,6 +180,7 @@ impl Events {
                     return Some(event);
                 }
             }
+            assert!(Instant::now() < self.until, "nothing that was waited for came");
             let mut size = String::new();
             self.reader.read_line(&mut size).unwrap();
             let size = usize::from_str_radix(size.trim(), 16).unwrap();
@@ -238,6 +246,15 @@ fn every_route_of_a_run_answers_as_the_contract_says() {
     let graph = server.json("/api/graph");
     assert_eq!((&graph["available"], &graph["run_id"]), (&true.into(), &id(&env).into()));
     assert_eq!(graph["nodes"][1], serde_json::json!({"id": "g", "type": "gate", "depends_on": ["a"]}));
+    // The layout of `omg graph`.
+    let drawn: Value =
+        serde_json::from_str(&env.omg(&["graph", "--run", &id(&env), "--format", "json"]).exits(0).stdout)
+            .unwrap();
+    assert_eq!(graph["drawing"]["edges"], drawn["edges"]);
+    assert_eq!(
+        (&graph["drawing"]["nodes"][3]["row"], &drawn["layers"]),
+        (&drawn["nodes"][3]["row"], &3.into())
+    );
     assert_eq!(server.json("/api/run")["run"]["waiting"], serde_json::json!(["g", "h"]));
     for (path, status, kind) in [
         ("/", 200, "text/html; charset=utf-8"),
@@ -254,6 +271,8 @@ fn every_route_of_a_run_answers_as_the_contract_says() {
         ("/api/attempts?node=a", 200, "application/json"),
         ("/api/said?node=a&attempt=1-0-1&what=nothing", 404, "text/plain; charset=utf-8"),
         ("/api/said?node=zz&attempt=1-0-1&what=reply", 404, "text/plain; charset=utf-8"),
+        ("/api/path", 200, "application/json"),
+        ("/api/diff?node=g", 200, "application/json"),
         ("/api/transcript?node=a", 204, ""),
         ("/api/transcript?node=zz", 404, "text/plain; charset=utf-8"),
     ] {
@@ -262,6 +281,8 @@ fn every_route_of_a_run_answers_as_the_contract_says() {
         assert_eq!((answer.status, found.as_str()), (status, kind), "{path}: {}", answer.body);
     }
     assert_eq!(server.get("/api/result?node=a").body, "hello\n");
+    let path = server.json("/api/path");
+    assert_eq!((&path["nodes"][0]["node"], &path["nodes"][0]["took_ms"]), (&"a".into(), &path["took_ms"]));
     let printed = server.end();
     assert!(printed.contains(&format!("Run {}: http://127.0.0.1:", id(&env))), "{printed}");
 }
@@ -308,8 +329,6 @@ fn h5_every_answer_is_guarded() {
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(header("x-frame-options"), "DENY");
         assert_eq!(header("x-content-type-options"), "nosniff");
-        // H7
-        assert_eq!(header("cache-control"), "no-cache");
     }
     // Only the loopback listens.
     let tcp = fs::read_to_string("/proc/net/tcp").unwrap()
@@ -395,6 +414,10 @@ fn h3_a_reader_that_comes_back_gets_each_event_once_and_in_order() {
     for (at, event) in whole.iter().enumerate() {
         let rest = server.events("/api/events", event.id.as_deref()).until("caught_up");
         assert_eq!(lines(&rest), whole[at + 1..], "after {at}");
+        let from = format!("/api/events?from={}", event.id.as_deref().unwrap());
+        assert_eq!(lines(&server.events(&from, None).until("caught_up")), whole[at + 1..], "from {at}");
+        let rest = server.events(&from, whole[0].id.as_deref()).until("caught_up");
+        assert_eq!(lines(&rest), whole[1..], "the header is newer");
     }
     for foreign in ["1", "999999999", "7x", "-1", ""] {
         let rest = server.events("/api/events", Some(foreign)).until("caught_up");
@@ -541,6 +564,42 @@ fn an_empty_home_is_an_empty_dashboard() {
 }
 
 #[test]
+fn h7_no_browser_keeps_a_page_or_its_files_without_asking() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    for path in ["/", "/app.js", "/style.css", "/hub_worker.js", "/api/graph", "/nothing"] {
+        for method in ["GET", "HEAD"] {
+            let answer = server.ask(method, path, &[], "");
+            assert_eq!(answer.headers["cache-control"], "no-cache", "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn h8_any_port_will_do_when_none_is_named() {
+    let env = TestEnv::new();
+    let servers = [0, 1].map(|_| env.start(&["serve", "--port", "0", "--no-open"]));
+    for server in &servers {
+        env.until("it serves", || listens(server.pid()));
+    }
+    for server in servers {
+        server.signal(Signal::INT);
+        assert!(server.wait().exits(0).stdout.starts_with("All runs: http://127.0.0.1:"));
+    }
+}
+
+/// Whether process `pid` listens on the loopback.
+fn listens(pid: i32) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let opened: Vec<String> =
+        files.filter_map(|file| Some(fs::read_link(file.ok()?.path()).ok()?.display().to_string())).collect();
+    let tcp = fs::read_to_string("/proc/net/tcp").unwrap();
+    tcp.lines().filter(|line| line.contains(" 0A ")).any(|line| {
+        line.split_whitespace().nth(9).is_some_and(|inode| opened.contains(&format!("socket:[{inode}]")))
+    })
+}
+
+#[test]
 fn h8_a_port_that_is_taken_is_told_with_its_holder() {
     let env = TestEnv::new();
     let server = Server::start(&env, &[]);
@@ -573,7 +632,7 @@ fn h1_many_open_streams_hold_up_no_page_and_no_decision() {
     let token = format!("X-OMG-Token: {}", server.token("/"));
     assert_eq!(server.ask("POST", "/api/gate/approve", &[&token], r#"{"node":"g"}"#).status, 202);
     for stream in &mut streams {
-        stream.until_state("running");
+        while !stream.until("").pop().unwrap().data.contains("gate_approved") {}
     }
 }
 
@@ -662,6 +721,64 @@ fn hostile_peers_hold_up_neither_the_page_nor_a_reader_nor_the_run() {
     assert_eq!(page_status(&server), 200);
     let printed = server.end();
     assert!(printed.contains("Ctrl-C"), "{printed}");
+}
+
+#[test]
+fn requests_that_come_at_once_are_answered_in_order() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    let host = format!("Host: 127.0.0.1:{}\r\n", server.port);
+    let ask = |what: &str| format!("{what} HTTP/1.1\r\n{host}\r\n");
+    let first = ask("GET /api/result?node=a") + &ask("HEAD /api/graph") + &ask("GET /api/nothing");
+    let text = server
+        .raw_text(&format!("{first}GET /api/result?node=zz HTTP/1.1\r\n{host}Connection: close\r\n\r\n"));
+    let answers: Vec<&str> = text.split("HTTP/1.1 ").skip(1).collect();
+    let statuses: Vec<&str> = answers.iter().map(|answer| &answer[..3]).collect();
+    assert_eq!(statuses, ["200", "200", "404", "404"], "{text}");
+    assert!(answers[0].ends_with("\r\n\r\nhello\n") && answers[1].ends_with("\r\n\r\n"), "{text}");
+}
+
+#[test]
+fn huge_and_slow_heads_and_silent_connections_hold_up_neither_the_page_nor_a_decision() {
+    let env = TestEnv::new();
+    let server = gated(&env);
+    let mut follower = server.events("/api/events", None);
+    follower.until("caught_up");
+    let host = format!("Host: 127.0.0.1:{}\r\nConnection: close\r\n", server.port);
+    let long = format!("X-Long: {}\r\n", "x".repeat(64 << 10));
+    let many: String = (0..10_000).map(|n| format!("X-{n}: y\r\n")).collect();
+    let mut slow: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
+    let silent: Vec<TcpStream> = (0..500).map(|_| server.connect()).collect();
+    for head in [long, many] {
+        // Whatever it is answered, it is answered.
+        assert_ne!(server.raw(&format!("GET / HTTP/1.1\r\n{host}{head}\r\n")).status, 0);
+        slow.iter_mut().for_each(|stream| stream.write_all(b"G").unwrap());
+        assert_eq!(page_status(&server), 200);
+    }
+    let token = format!("X-OMG-Token: {}", server.token("/"));
+    assert_eq!(server.ask("POST", "/api/gate/approve", &[&token], r#"{"node":"g"}"#).status, 202);
+    while !follower.until("").pop().unwrap().data.contains("gate_approved") {}
+    drop((slow, silent));
+}
+
+#[test]
+fn a_flood_leaves_files_to_the_run_that_is_in_the_same_process() {
+    let mut env = TestEnv::new();
+    env.set("BROWSER", "true");
+    let opened = env.path("opened");
+    env.write_program("xdg-open", &format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display()));
+    let node = |n: usize| format!("  - {{id: n{n}, type: command, depends_on: [first], command: 'true'}}\n");
+    let nodes: String = (0..30).map(node).collect();
+    let first = "  - {id: first, type: command, command: 'while ! test -e go; do sleep 0.02; done'}";
+    env.write("g.yaml", format!("concurrency: 10\nnodes:\n{first}\n{nodes}"));
+    let Some(mut run) = env.on_terminal("run g.yaml") else { return };
+    let run = Running::of(&mut run);
+    env.until("the page was opened", || opened.exists() && env.read("opened").ends_with("/\n"));
+    let port = env.read("opened").trim_end_matches("/\n").rsplit(':').next().unwrap().parse().unwrap();
+    let flood: Vec<_> = (0..1_000).map(|_| TcpStream::connect(("127.0.0.1", port))).collect();
+    env.write("go", "");
+    run.wait().exits(0);
+    drop(flood);
 }
 
 #[test]

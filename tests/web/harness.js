@@ -29,7 +29,8 @@ export class Place {
     this.runs = path.join(this.dir, 'home/runs');
     fs.mkdirSync(path.join(this.dir, 'bin'));
     fs.writeFileSync(path.join(this.dir, 'bin/claude'), CLAUDE, { mode: 0o755 });
-    this.env = { ...process.env, OMG_HOME: path.join(this.dir, 'home'), HOME: this.dir, PATH: `${path.join(this.dir, 'bin')}:${process.env.PATH}` };
+    const person = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' };
+    this.env = { ...process.env, ...person, OMG_HOME: path.join(this.dir, 'home'), HOME: this.dir, PATH: `${path.join(this.dir, 'bin')}:${process.env.PATH}` };
     this.children = new Set();
   }
 
@@ -49,14 +50,19 @@ export class Place {
     return fs.promises.writeFile(path.join(this.dir, name), text);
   }
 
-  /** Starts a run of `graph`; resolves with its id, and how it ends as `ended`. */
+  /** Runs git in the directory. */
+  git(...words) {
+    return execFileSync('git', words, { cwd: this.dir, env: this.env, encoding: 'utf8' }).trim();
+  }
+
+  /** Starts a run of `graph`; resolves with its id, how it ends as `ended`, and `kill`, after which it says nothing more. */
   async run(graph, ...flags) {
     const file = path.join(this.dir, `graph-${this.children.size}.yaml`);
     fs.writeFileSync(file, graph);
     const child = this.#start(['run', file, '--no-web', ...flags]);
     const ended = new Promise((done) => child.on('close', done));
     const id = await firstMatch(child.stdout, /\(run ([^)]+)\)/);
-    return { id, ended };
+    return { id, ended, kill: () => child.kill('SIGKILL') };
   }
 
   /** A run that is over. */
@@ -78,11 +84,23 @@ export class Place {
     }
   }
 
+  /** Writes the feed of run `id` anew: what `change` makes of its lines. */
+  feed(id, change) {
+    const file = path.join(this.runs, id, 'events.jsonl');
+    const lines = fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+    fs.writeFileSync(file, change(lines).map((line) => `${JSON.stringify(line)}\n`).join(''));
+  }
+
   /** Serves all runs; at `port` where one is given. */
   async serve(port = 0) {
     const child = this.#start(['serve', '--port', String(port), '--no-open']);
     const url = await firstMatch(child.stdout, /(http:\/\/\S+)/);
     return { url, port: Number(new URL(url).port), stop: () => ended(child) };
+  }
+
+  /** What `omg` prints when it is called so. */
+  omg(...words) {
+    return execFileSync(OMG, words, { cwd: this.dir, env: this.env, encoding: 'utf8' });
   }
 
   async close() {
@@ -117,23 +135,30 @@ async function firstMatch(stream, form) {
 export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
 
 /**
- * A page that notes every error and every request that leaves this machine's server. `page.isFine()` says that there was none; errors that
+ * A page that notes every error and every request that leaves this machine's server, or the file that it is opened from. `page.isFine()` says that there was none; errors that
  * match `page.expected` are those of a test that breaks something.
  */
 export async function open(browser, url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(15_000);
   const wrong = [];
-  const origin = /^http:\/\/127\.0\.0\.1:\d+\//;
-  page.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
-  page.on('pageerror', (error) => wrong.push(String(error)));
-  page.on('request', (request) => { if (!origin.test(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  const isOwn = (to) => (url.startsWith('file:') ? to === url : /^http:\/\/127\.0\.0\.1:\d+\//.test(to));
+  context.on('console', (said) => { if (['error', 'warning'].includes(said.type())) wrong.push(said.text()); });
+  context.on('weberror', (error) => wrong.push(String(error.error())));
+  context.on('request', (request) => { if (!isOwn(request.url())) wrong.push(`left the origin: ${request.url()}`); });
+  const page = await context.newPage();
   page.isFine = async () => {
     const unexpected = wrong.filter((text) => !page.expected?.test(text));
     assert.deepEqual(unexpected, []);
     await context.close();
   };
+  await page.goto(url);
+  return page;
+}
+
+/** Another page of the same browser; what goes wrong in it counts for `first`. */
+export async function tab(first, url) {
+  const page = await first.context().newPage();
   await page.goto(url);
   return page;
 }

@@ -1,7 +1,6 @@
 // The parts of the page that need no browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { layout } from '../../src/view/web/ui/layout.js';
 import { abandon, counts, elapsed, empty, fold } from '../../src/view/web/ui/model.js';
 import { duration, inert, money, quoted } from '../../src/view/web/ui/words.js';
 
@@ -58,15 +57,22 @@ test('each round of a loop has an entry of its own', () => {
   assert.ok(entries[0].superseded && !entries[1].superseded);
 });
 
+test('a node that a spent limit held back waits, and goes on with its turn', () => {
+  const held = [[0, 'run_started'], [0, 'node_started', { node_id: 'a' }], [1, 'node_retried', { node_id: 'a', retries: 1, held_until: at(60), cost_usd: 0.5 }]];
+  const waiting = folded(...held);
+  const [entry] = waiting.entries.filter(({ kind }) => kind === 'node');
+  assert.deepEqual([entry.state, entry.heldUntil, counts(waiting, ['a'])], ['held', Date.parse(at(60)), { held: 1 }]);
+  const gone = folded(...held, [60, 'node_started', { node_id: 'a', session_id: 's' }], [61, 'node_passed', { node_id: 'a' }]);
+  const [done, ...more] = gone.entries.filter(({ kind }) => kind === 'node');
+  assert.deepEqual(more, []);
+  assert.deepEqual(done.attempts.map(({ state, ended }) => [state, ended]), [['held', Date.parse(at(1))], ['passed', Date.parse(at(61))]]);
+  const dead = folded(...held);
+  abandon(dead);
+  assert.deepEqual([counts(dead, ['a']), dead.latest.get('a').attempts[0].state], [{ abandoned: 1 }, 'held']);
+});
+
 test('what ran when a process died is neither passed nor failed', () => {
   const model = folded([0, 'run_started'], [0, 'node_started', { node_id: 'a' }]);
   abandon(model);
   assert.deepEqual(counts(model, ['a', 'b']), { abandoned: 1, pending: 1 });
-});
-
-test('a node is drawn below everything that it needs', () => {
-  const { places, edges, layers } = layout([{ id: 'c', depends_on: ['a', 'b'] }, { id: 'b', depends_on: ['a'] }, { id: 'a' }]);
-  assert.deepEqual(['a', 'b', 'c'].map((id) => places.get(id).y), [0, 1, 2]);
-  assert.equal(edges.length, 3);
-  assert.equal(layers, 3);
 });

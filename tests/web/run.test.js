@@ -35,7 +35,9 @@ nodes:
   assert.match(await page.title(), /passed · live/);
   assert.equal(await page.locator('.line.end').count(), 1);
   await page.keyboard.press('l');
-  assert.equal(await page.locator('#timeline .bar[data-state="passed"]').count(), 3);
+  await page.locator('#timeline .bar[data-state="passed"]').nth(2).waitFor();
+  await page.locator('#timeline .critical', { hasText: /critical path .*: .*work/ }).waitFor();
+  assert.match(await page.locator('#timeline [aria-label^="work:"]').getAttribute('aria-label'), /, on the critical path$/);
   await run.ended;
   await page.isFine();
   await server.stop();
@@ -68,6 +70,33 @@ nodes:
   await server.stop();
 });
 
+test('a gate shows what the worktree before it changed', async () => {
+  place.git('init', '-q');
+  place.git('commit', '-q', '--allow-empty', '-m', 'first');
+  const id = await place.finished(`
+name: laned
+nodes:
+  - {id: work, type: command, worktree: lane, command: "seq 3 > few; seq 200 > many; git add .; git commit -qm one; printf '<script>alert(1)</script>\\n-x\\n' > loose; sed -i 2d few"}
+  - {id: gate, type: gate, depends_on: [work]}
+`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  const gate = await entry(page, 'gate', 'gate-paused');
+  await gate.getByText('changed 3 files').waitFor();
+  const few = gate.locator('.file', { hasText: 'few' });
+  assert.deepEqual(await few.locator('.row.came').allTextContents(), ['+1\n', '+3\n']);
+  const loose = gate.locator('.file', { hasText: 'loose' });
+  assert.match(await loose.locator('summary').textContent(), /not in git/);
+  assert.deepEqual(await loose.locator('.row.came').allTextContents(), ['+<script>alert(1)</script>\n', '+-x\n']);
+  const many = gate.locator('.file', { hasText: 'many' });
+  assert.equal(await many.locator('.row').count(), 0, 'folded');
+  await many.locator('summary').click();
+  await many.locator('.row.came', { hasText: '+200' }).waitFor();
+  await gate.getByText(/git -C .*worktrees\/lane diff/).waitFor();
+  await page.isFine();
+  await server.stop();
+});
+
 test('a page outlives its server, and decides a gate with the next one', async () => {
   const run = await place.run(`
 name: restarted
@@ -91,6 +120,24 @@ nodes:
   await page.locator('#state', { hasText: 'failed' }).waitFor();
   await page.isFine();
   await next.stop();
+});
+
+test('a run that dies without a word is shown as one that lost its process, on both pages', async () => {
+  const run = await place.run(`name: dies\nnodes:\n  - {id: x, type: command, command: "${place.held('dies')}"}\n`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${run.id}/`);
+  const all = await open(browser, server.url);
+  await entry(page, 'x', 'running');
+  await all.locator('#flight .card').waitFor();
+  run.kill();
+  await entry(page, 'x', 'abandoned');
+  await page.locator('#state[data-state="abandoned"]').waitFor();
+  await page.getByText(`omg resume ${run.id} --retry-failed`).first().waitFor();
+  assert.match(await page.title(), /lost its process/);
+  await all.locator('#waiting .card[data-state="abandoned"]').waitFor();
+  await page.isFine();
+  await all.isFine();
+  await server.stop();
 });
 
 test('a pause and an end are announced to a person who allowed it', async () => {
@@ -142,6 +189,32 @@ nodes:
   assert.match(await page.locator('.line.end li').textContent(), /^after: .*wrong/);
   await page.getByText(`omg resume ${id} --retry-failed`).waitFor();
   assert.equal(await page.locator('#cost').textContent(), '$0.0842');
+  await page.isFine();
+  await server.stop();
+});
+
+test('the timeline of two thousand attempts draws the rows in view', async () => {
+  const id = await place.finished('name: long\nnodes:\n  - {id: a, type: command, command: "true"}\n');
+  place.feed(id, (lines) => {
+    const [first, ...rest] = lines;
+    const at = (ms) => new Date(Date.parse(first.ts) + ms).toISOString();
+    const more = Array.from({ length: 2000 }, (_, i) => [
+      { ...first, event: 'node_started', node_id: `node-${i}`, ts: at(i * 10) },
+      { ...first, event: i === 1990 ? 'node_failed' : 'node_passed', node_id: `node-${i}`, ts: at(i * 10 + 50), duration: 5e7 },
+    ]).flat();
+    return [first, ...more, ...rest.map((line) => ({ ...line, ts: at(30_000) }))];
+  });
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  // The graph has none of these nodes, so nothing of them can be shown.
+  page.expected = /404/;
+  await page.locator('.line.end').waitFor();
+  await page.keyboard.press('l');
+  await page.locator('#timeline .rows[aria-label^="what ran when: 2001 nodes"]').waitFor();
+  assert.ok(await page.locator('#timeline .bar').count() < 100);
+  await page.locator('#timeline .rows').evaluate((rows) => { rows.scrollTop = rows.scrollHeight; });
+  await page.locator('#timeline [aria-label^="node-1990: failed"]').waitFor();
+  assert.ok(await page.locator('#timeline .bar').count() < 100);
   await page.isFine();
   await server.stop();
 });

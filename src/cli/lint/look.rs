@@ -1,9 +1,12 @@
 //! One file, looked at: what is wrong with it, or what should be known about it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::files::File;
+use crate::cli::context::Context;
 use crate::cli::services;
+use crate::leg::preflight;
 use crate::lint::Advice;
 use crate::load::{self, LoadError, Loaded, Problems, Report, Splice, Tree};
 use crate::node::runtime::RuntimeKind;
@@ -56,12 +59,21 @@ fn unsound(path: PathBuf, state: State) -> Looked {
 
 fn sound(path: PathBuf, loaded: Loaded, tree: &Tree<'_>, runtime: RuntimeKind) -> Looked {
     let found = services::for_preflight(runtime).preflight(&loaded.graph);
+    let settings = preflight::settings(
+        runtime,
+        &loaded.graph,
+        &BTreeMap::new(),
+        &Context::base(),
+        services::whereabouts(runtime),
+    );
     let mut advice = loaded.advice;
     let further = found.advice.into_iter().chain(loaded.fragment_advice);
     advice.extend(further.filter(|advice| !loaded.allowed.covers(advice)));
     tree.locate(&loaded.raw, &mut advice);
     let state = if found.refusals.is_empty() { State::Valid } else { State::Refused(found.refusals) };
-    let (notes, disclosures, splices) = (found.warnings, found.disclosures, loaded.splices);
+    let mut notes = found.warnings;
+    notes.extend(settings.iter().map(|finding| format!("{finding}; {}", finding.remedy())));
+    let (disclosures, splices) = (found.disclosures, loaded.splices);
     Looked { path, state, advice, splices, notes, disclosures }
 }
 

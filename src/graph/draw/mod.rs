@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::graph::node::Handoff;
+use crate::graph::order::behind_parents;
 use crate::graph::{Graph, Node, NodeIx, Work};
 use crate::text::sanitize;
 
@@ -55,6 +56,12 @@ pub struct Spot {
     /// What became of it in a run.
     #[serde(flatten)]
     pub mark: Option<Mark>,
+}
+
+impl Spot {
+    fn new(id: &str, kind: Kind) -> Self {
+        Spot { id: id.to_owned(), kind, layer: 0, position: 0, row: 0.0, lane: None, mark: None }
+    }
 }
 
 /// What a node does.
@@ -170,14 +177,7 @@ impl Tone {
 impl Drawing {
     /// Lays `graph` out.
     pub fn of(graph: &Graph, title: &str) -> Self {
-        let mut drawing = Drawing {
-            title: sanitize::one_line(title).into_owned(),
-            nodes: Vec::with_capacity(graph.nodes().len()),
-            edges: Vec::new(),
-            loops: Vec::new(),
-            lanes: Vec::new(),
-            layers: 0,
-        };
+        let mut drawing = Drawing::empty(title);
         let mut lanes: HashMap<&str, usize> = HashMap::new();
         for ix in graph.positions() {
             let node = graph.node(ix);
@@ -189,18 +189,40 @@ impl Drawing {
             });
             drawing.edges.extend(edges(node, ix));
             drawing.loops.extend(loop_of(graph, ix));
-            drawing.nodes.push(Spot {
-                id: node.id.to_string(),
-                kind: Kind::of(node),
-                layer: 0,
-                position: 0,
-                row: 0.0,
-                lane,
-                mark: None,
-            });
+            drawing.nodes.push(Spot { lane, ..Spot::new(node.id.as_str(), Kind::of(node)) });
         }
         layout::place(&mut drawing);
         drawing
+    }
+
+    /// Lays out nodes of which nobody knows more than what each is and waits for. A circle, which no checked graph has, is
+    /// left out, and whatever hangs on it.
+    pub fn sketch<'n>(title: &str, nodes: impl Iterator<Item = (&'n str, Kind, &'n [String])>) -> Self {
+        let nodes: Vec<_> = nodes.collect();
+        let by_id: HashMap<&str, usize> = nodes.iter().enumerate().map(|(at, (id, ..))| (*id, at)).collect();
+        let known = |ids: &[String]| ids.iter().filter_map(|id| by_id.get(id.as_str()).copied()).collect();
+        let parents: Vec<Vec<usize>> = nodes.iter().map(|(_, _, ids)| known(ids)).collect();
+        let mut drawing = Drawing::empty(title);
+        let mut sound = behind_parents(&parents);
+        sound.sort_unstable();
+        for to in sound {
+            let edge = |&from: &usize| Edge { from, to, session: false, via: Vec::new() };
+            drawing.edges.extend(parents[to].iter().map(edge));
+        }
+        drawing.nodes = nodes.into_iter().map(|(id, kind, _)| Spot::new(id, kind)).collect();
+        layout::place(&mut drawing);
+        drawing
+    }
+
+    fn empty(title: &str) -> Self {
+        Drawing {
+            title: sanitize::one_line(title).into_owned(),
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            loops: Vec::new(),
+            lanes: Vec::new(),
+            layers: 0,
+        }
     }
 
     /// Says of each node what became of it.

@@ -203,3 +203,23 @@ fn a_loop_is_drawn_from_its_declarer_back() {
     );
     assert!(mermaid::print(&drawing).contains("n1 -.->|\"at most 2 rounds\"| n0"));
 }
+
+proptest! {
+    #[test]
+    fn a_sketch_stands_as_the_graph_does(parents in any_parents()) {
+        let ids: Vec<Vec<String>> =
+            parents.iter().map(|parents| parents.iter().map(|at| format!("n{at}")).collect()).collect();
+        let names: Vec<String> = (0..ids.len()).map(|at| format!("n{at}")).collect();
+        let nodes = names.iter().zip(&ids).map(|(name, ids)| (name.as_str(), Kind::Prompt, ids.as_slice()));
+        prop_assert_eq!(Drawing::sketch("drawn", nodes), drawing(&parents));
+    }
+}
+
+#[test]
+fn a_sketch_leaves_circles_and_what_is_not_there_out() {
+    let ids = |id: &str| vec![id.to_owned()];
+    let (a, b, gone) = (ids("a"), ids("b"), ids("gone"));
+    let nodes = [("a", &b), ("b", &a), ("c", &b), ("d", &gone)];
+    let sketch = Drawing::sketch("t", nodes.into_iter().map(|(id, ids)| (id, Kind::Prompt, ids.as_slice())));
+    assert_eq!((sketch.edges.len(), sketch.nodes.len(), sketch.layers), (0, 4, 1));
+}

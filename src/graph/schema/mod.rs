@@ -24,12 +24,13 @@ const TRIMMED: &str = r"^(\S([\s\S]*\S)?)?$";
 const PROMPT_KEYS: [&str; 8] =
     ["prompt", "allowed_tools", "permission_mode", "budget_usd", "handoff", "agent", "model", "effort"];
 
-/// The schema of a graph file, as JSON with a newline at its end.
+/// Makes the schema of a graph file, as JSON with a newline at its end. The program hands out the
+/// file that was made so before; only the test that keeps that file true calls this, and the generator is left out of it.
 pub fn graph() -> String {
     printed(&of_graphs())
 }
 
-/// The schema of a fragment file, likewise.
+/// Makes the schema of a fragment file, likewise.
 pub fn fragment() -> String {
     printed(&fragment::of_fragments(of_graphs()))
 }

@@ -15,7 +15,6 @@ use crate::node::invocation::{End, Invocation, Invoked, Preflight, Runtime, Sess
 use crate::node::policy::Policy;
 use crate::node::runtime::envelope::Envelope;
 use crate::node::runtime::prompt::{self, Delivery};
-use crate::node::runtime::settings;
 use crate::node::runtime::{limit, transcript};
 use crate::process::capture::{Bounded, OUTPUT_BYTES_MAX, Tail};
 use crate::process::{Cancel, Ended, Exit, How, Ladder, Launcher, SpawnError, Spec, Streams};
@@ -121,7 +120,6 @@ impl Runtime for Claude {
                 "node {id:?}: claude {version} may not know permission_mode manual; update it or use dontAsk"
             ));
         }
-        found.warnings.extend(settings::warnings(self.config.as_deref(), &directories(graph)));
         found
     }
 
@@ -153,13 +151,6 @@ impl Runtime for Claude {
     }
 }
 
-/// The directories that prompts run in, as far as the graph itself says.
-fn directories(graph: &Graph) -> BTreeSet<PathBuf> {
-    let prompts = graph.nodes().iter().filter(|node| matches!(node.work, Work::Model(_)));
-    let declared = prompts.map(|node| node.cwd.as_deref().unwrap_or_default());
-    declared.filter(|cwd| !cwd.contains("{{")).map(PathBuf::from).collect()
-}
-
 fn models(graph: &Graph) -> impl Iterator<Item = (&str, &Model)> {
     graph.nodes().iter().filter_map(|node| match &node.work {
         Work::Model(model) => Some((node.id.as_str(), &**model)),
@@ -167,8 +158,8 @@ fn models(graph: &Graph) -> impl Iterator<Item = (&str, &Model)> {
     })
 }
 
-/// `2.1.197 (Claude Code)` does not know the word yet.
-fn is_older_than_manual(version: &str) -> bool {
+/// Whether what `--version` said is of a CLI that may not know `permission_mode: manual`, as `2.1.197 (Claude Code)`.
+pub fn is_older_than_manual(version: &str) -> bool {
     let number = version.split_whitespace().next().unwrap_or_default();
     let parts: Vec<u64> = number.split('.').filter_map(|part| part.parse().ok()).collect();
     parts.len() == 3 && parts < vec![2, 1, 220]

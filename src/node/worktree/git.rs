@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::process::capture::{Tail, Whole};
 use crate::process::find::{self, NotFound};
-use crate::process::{Cancel, Exit, How, Ladder, Launcher, SpawnError, Spec, Stdin, Streams};
+use crate::process::{Cancel, Exit, How, Ladder, Launcher, Sink, SpawnError, Spec, Stdin, Streams};
 use crate::text::duration;
 use crate::text::lossy::lossy;
 use crate::text::sanitize::stderr_tail;
@@ -113,6 +113,16 @@ impl Git {
     /// # Errors
     /// When it did not end with 0 in time.
     pub fn run(&self, call: Call<'_>) -> Result<Vec<u8>, GitError> {
+        let mut stdout = Whole::default();
+        self.run_into(call, &mut stdout)?;
+        Ok(stdout.0)
+    }
+
+    /// Runs `call`, what it prints going to `stdout`.
+    ///
+    /// # Errors
+    /// When it did not end with 0 in time.
+    pub fn run_into(&self, call: Call<'_>, stdout: &mut dyn Sink) -> Result<(), GitError> {
         let command = call.args.first().map_or_else(String::new, |word| word.display().to_string());
         let bound = call.bound;
         let always = ALWAYS.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -127,14 +137,14 @@ impl Git {
             mark: "git/0".to_owned(),
             leave_running: false,
         };
-        let (mut stdout, mut stderr) = (Whole::default(), Tail::default());
+        let mut stderr = Tail::default();
         let never =
             Cancel::new().map_err(|source| SpawnError::Io { program: self.program.clone(), source })?;
-        let streams = Streams::Split { stdout: &mut stdout, stderr: &mut stderr };
+        let streams = Streams::Split { stdout, stderr: &mut stderr };
         let ended = self.launcher.run(spec, streams, &never)?;
         match (ended.how, ended.exit) {
             (How::TimedOut, _) => Err(GitError::TimedOut { command, bound }),
-            (_, Exit::Code(0)) => Ok(stdout.0),
+            (_, Exit::Code(0)) => Ok(()),
             (_, exit) => {
                 let said = stderr_tail(&lossy(stderr.into_bytes()));
                 let silent = || match exit {

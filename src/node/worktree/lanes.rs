@@ -320,7 +320,7 @@ impl GitLanes {
         self.is_own(path)
     }
 
-    fn admin(&self, path: &Path) -> Result<PathBuf, LaneError> {
+    pub(super) fn admin(&self, path: &Path) -> Result<PathBuf, LaneError> {
         Ok(self.git.path(path, ["rev-parse", "--absolute-git-dir"])?)
     }
 
@@ -393,7 +393,7 @@ impl Lanes for GitLanes {
 }
 
 /// A lane whose directory an earlier leg left.
-fn adopted(name: &str, path: PathBuf, admin: PathBuf) -> Lane {
+pub(super) fn adopted(name: &str, path: PathBuf, admin: PathBuf) -> Lane {
     let began = read_state(&admin).unwrap_or_default();
     Lane { name: name.to_owned(), path, admin, adopted: true, fresh: false, began }
 }

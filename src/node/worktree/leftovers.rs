@@ -130,11 +130,20 @@ fn unwatched(git: &Git, lane: &Lane) -> Result<Vec<PathBuf>, GitError> {
 
 /// Tracked files with flags that hide changes: assume-unchanged in small letters, skip-worktree as S.
 pub(super) fn hidden(git: &Git, path: &Path) -> Result<Vec<PathBuf>, GitError> {
-    let listed = git.run(Call::new(path, ["ls-files", "-v", "-z"]))?;
+    Ok(hidden_in(&git.run(flags(path))?))
+}
+
+/// Asks for the flags of tracked files.
+pub(super) fn flags(path: &Path) -> Call<'_> {
+    Call::new(path, ["ls-files", "-v", "-z"])
+}
+
+/// The files that are hidden by what was `listed` of flags.
+pub(super) fn hidden_in(listed: &[u8]) -> Vec<PathBuf> {
     let hidden = listed
         .split(|byte| *byte == 0)
         .filter(|entry| entry.len() > 2 && (entry[0].is_ascii_lowercase() || entry[0] == b'S'));
-    Ok(hidden.map(|entry| PathBuf::from(OsStr::from_bytes(&entry[2..]))).collect())
+    hidden.map(|entry| PathBuf::from(OsStr::from_bytes(&entry[2..]))).collect()
 }
 
 /// The files that can be committed, or why they must stay where they are.

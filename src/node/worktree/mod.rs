@@ -3,9 +3,11 @@
 //!
 //! [`lanes`] makes or adopts a lane when its first node needs it; [`tidy`] takes lanes away when the leg ends, and
 //! loses nothing: [`keep`] finds commits and stashes that would become unreachable, [`leftovers`] files that git does
-//! not look after; both are put under `refs/omg/<run>/<lane>/…`, the latter byte for byte ([`raw`]). [`salvage`] lists what was kept and gives it back.
+//! not look after; both are put under `refs/omg/<run>/<lane>/…`, the latter byte for byte ([`raw`]). [`salvage`] lists what was kept and gives it back. [`changes`] tells
+//! what a lane's nodes changed, for whoever decides about it.
 //! Knows neither a schedule nor a run's files; is told the directory that lanes lie in.
 
+pub mod changes;
 pub mod git;
 pub mod keep;
 pub mod lanes;

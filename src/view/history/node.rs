@@ -115,6 +115,22 @@ pub fn json(shown: &Shown, dir: &RunDir, node: &str) -> Result<String, NodeError
     }))
 }
 
+/// What `node` said when it was last tried, each text with what it is; nothing of what is not kept.
+pub(crate) fn last_words(dir: &RunDir, node: &str) -> Vec<(&'static str, String)> {
+    let Some(id) = NodeId::parse(node) else { return Vec::new() };
+    let last = attempts(dir, &id).pop().unwrap_or_default();
+    // What a command printed is no attempt's reply.
+    let reply = last.reply.or_else(|| text(&dir.failed(&id)));
+    let all = [("reply", reply), ("standard error", last.stderr), ("check output", last.verify)];
+    let said = all.into_iter().filter_map(|(what, text)| Some((what, text?)));
+    said.filter(|(_, text)| !text.trim().is_empty()).collect()
+}
+
+/// What `node` produced, bounded.
+pub(crate) fn produced(dir: &RunDir, node: &str) -> Option<String> {
+    text(&dir.artifact(&NodeId::parse(node)?))
+}
+
 /// The node that `text` names, if anything in the run speaks of it.
 fn find<'a>(shown: &'a Shown, dir: &RunDir, text: &str) -> Result<(NodeId, Option<&'a Record>), NodeError> {
     let id = NodeId::parse(text);

@@ -113,21 +113,18 @@ impl Shown {
 
     /// Everything, as one JSON document.
     pub fn json(&self) -> String {
-        #[derive(Serialize)]
-        struct Document<'a> {
-            schema: u32,
-            run: RunJson<'a>,
-            directory: String,
-            nodes: Vec<NodeJson<'a>>,
-            skipped: &'a [Skipped],
-        }
-        run_json::print(&Document {
+        run_json::print(&self.document())
+    }
+
+    /// What that document holds.
+    pub(crate) fn document(&self) -> Document<'_> {
+        Document {
             schema: run_json::SCHEMA,
             run: RunJson::from(&self.run),
             directory: self.dir.path().to_string_lossy().into_owned(),
             nodes: self.rows.iter().map(|(id, row)| self.node_json(id, row)).collect(),
             skipped: &self.skipped,
-        })
+        }
     }
 
     fn node_json<'a>(&self, id: &'a str, row: &'a Row) -> NodeJson<'a> {
@@ -213,7 +210,8 @@ impl Shown {
         table
     }
 
-    fn detail(&self, row: &Row, zone: &TimeZone) -> String {
+    /// What else there is to say of a node.
+    pub(crate) fn detail(&self, row: &Row, zone: &TimeZone) -> String {
         if self.state(row) == Some("HELD") {
             return format!("the usage limit is spent; waiting until {}", when::local(&row.held_until, zone));
         }
@@ -264,6 +262,16 @@ impl Shown {
             _ => "none has settled",
         }
     }
+}
+
+/// One run as `--json` tells it.
+#[derive(Serialize)]
+pub(crate) struct Document<'a> {
+    schema: u32,
+    run: RunJson<'a>,
+    directory: String,
+    nodes: Vec<NodeJson<'a>>,
+    skipped: &'a [Skipped],
 }
 
 /// One node in the JSON document; the record is that of `state.json`.

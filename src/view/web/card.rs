@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::run_api::{Shape, ShapeNode};
 use super::state;
-use crate::record::legs::{NodeState, Nodes};
+use crate::record::legs::{NodeNow, NodeState, Nodes};
 use crate::record::snapshot_reader::{Brief, Outline, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{Follow, StreamError, Word};
@@ -14,6 +14,9 @@ use crate::view::history::{Prober, ReadError, Run, children_ended, hint, lost, w
 
 /// The largest graph that is drawn on a card; of a larger one a card tells the counts.
 const DRAWN_MAX: usize = 400;
+
+/// A node that has not run.
+const PENDING: &str = "pending";
 
 /// A card, and what the sum of all cards is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +99,10 @@ struct WireNode<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     depends_on: &'a [String],
     state: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    held_until: &'a str,
+    /// Its layer and its row.
+    at: (usize, f64),
 }
 
 /// A run as far as it was read.
@@ -103,7 +110,18 @@ pub(super) struct Reading {
     follow: Follow,
     nodes: Nodes,
     shape: Option<Shape>,
+    places: Places,
     run: Run,
+}
+
+/// Where the nodes of a graph stand on its card, in the order of the graph; none of one that is too large for it.
+type Places = Vec<(usize, f64)>;
+
+fn places(shape: &Shape) -> Places {
+    match shape.nodes.len() <= DRAWN_MAX {
+        true => shape.drawing().nodes.iter().map(|spot| (spot.layer, spot.row)).collect(),
+        false => vec![(0, 0.0); shape.nodes.len()],
+    }
 }
 
 impl Reading {
@@ -117,7 +135,13 @@ impl Reading {
             children_ended: false,
             lost: std::collections::BTreeMap::new(),
         };
-        Reading { follow: Follow::new(&dir.feed(), 0), nodes: Nodes::default(), shape: None, run }
+        Reading {
+            follow: Follow::new(&dir.feed(), 0),
+            nodes: Nodes::default(),
+            shape: None,
+            places: Places::new(),
+            run,
+        }
     }
 
     /// Reads what is new, and makes the card.
@@ -157,29 +181,45 @@ impl Reading {
         };
         let malformed = |source| SnapshotError::Malformed { path: dir.snapshot(), source };
         self.run.brief = Some(Brief::of(&snapshot).map_err(malformed)?);
-        self.shape = Some(Shape::of(&snapshot).map_err(malformed)?);
+        let shape = Shape::of(&snapshot).map_err(malformed)?;
+        self.places = places(&shape);
+        self.shape = Some(shape);
         Ok(())
     }
 
     /// The nodes of the graph in file order, or those that the feed named while there is no graph.
-    fn wire_nodes(&self) -> Vec<WireNode<'_>> {
-        let word = |now: NodeState| state::of_node(now, self.run.status);
+    fn wire_nodes<'a>(&'a self) -> Vec<WireNode<'a>> {
+        let stands = |now: &NodeNow| state::of_node(now.state, now.lost, self.run.status);
+        let wire = |node: WireNode<'a>| match self.nodes.by_id.get(node.id) {
+            Some(now) => WireNode { state: stands(now), ..node }.held(&now.held_until),
+            None => node,
+        };
         match &self.shape {
             Some(shape) => {
-                let now = |id: &str| self.nodes.by_id.get(id).map_or(NodeState::Idle, |now| now.state);
-                shape.nodes.iter().map(|node| WireNode::of(node, word(now(&node.id)))).collect()
+                let placed = shape.nodes.iter().zip(&self.places);
+                placed.map(|(node, at)| wire(WireNode::of(node, *at, PENDING))).collect()
             }
             None => {
-                let wire = |(id, state)| WireNode { id, r#type: "", depends_on: &[], state };
-                self.nodes.by_id.iter().map(|(id, now)| wire((id.as_str(), word(now.state)))).collect()
+                // Nobody knows yet what waits for what.
+                let placed = self.nodes.by_id.keys().zip(0_u32..);
+                placed.map(|(id, nth)| wire(WireNode::new(id, (0, f64::from(nth)), PENDING))).collect()
             }
         }
     }
 }
 
 impl<'a> WireNode<'a> {
-    fn of(node: &'a ShapeNode, state: &'static str) -> Self {
-        WireNode { id: &node.id, r#type: &node.r#type, depends_on: &node.depends_on, state }
+    fn new(id: &'a str, at: (usize, f64), state: &'static str) -> Self {
+        WireNode { id, r#type: "", depends_on: &[], state, held_until: "", at }
+    }
+
+    fn of(node: &'a ShapeNode, at: (usize, f64), state: &'static str) -> Self {
+        WireNode { r#type: &node.r#type, depends_on: &node.depends_on, ..WireNode::new(&node.id, at, state) }
+    }
+
+    /// The same until when it waits, if it does.
+    fn held(self, until: &'a str) -> Self {
+        if self.state == state::HELD { WireNode { held_until: until, ..self } } else { self }
     }
 }
 
@@ -215,8 +255,9 @@ pub(super) fn settled(run: &Run, dir: &RunDir) -> Result<Card, ReadError> {
         Some(Verdict::Fail) => NodeState::Failed,
         _ => NodeState::Idle,
     };
-    let nodes = outline.graph.nodes.iter();
-    let nodes = nodes.map(|node| WireNode::of(node, state::of_node(word(&node.id), run.status))).collect();
+    let placed = outline.graph.nodes.iter().zip(places(&outline.graph));
+    let stands = |id: &str| state::of_node(word(id), false, run.status);
+    let nodes = placed.map(|(node, at)| WireNode::of(node, at, stands(&node.id))).collect();
     Ok(card(run, &outline.graph.name, nodes))
 }
 
@@ -242,4 +283,48 @@ pub(super) fn unreadable(id: &RunId, error: &str) -> Card {
         "counts": {"total": 0, "passed": 0, "failed": 0, "running": 0, "pending": 0}, "error": error,
     });
     Card { json: json.to_string(), brief: CardBrief::unknown() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::history::fixture::{House, free, held, state};
+
+    const ID: &str = "20260102-030405.000000001-1";
+
+    /// How nodes a and b stand on the card of a run with this feed.
+    fn nodes(feed: &str, probe: Prober) -> serde_json::Value {
+        let house = House::new();
+        let dir = house.run(ID, feed, Some(&state("")));
+        let card = Reading::new(&RunId::parse(ID).expect("an id"), &dir).update(&dir, probe).expect("read");
+        let card: serde_json::Value = serde_json::from_str(&card.json).expect("JSON");
+        card["nodes"].clone()
+    }
+
+    #[test]
+    fn what_a_dead_leg_left_is_abandoned_until_a_later_one_takes_it_up() {
+        let feed = r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"a"}
+            {"event":"run_started"}
+            {"event":"node_started","node_id":"b"}"#;
+        let told = |feed: &str, probe| {
+            let nodes = nodes(feed, probe);
+            format!("{} {}", nodes[0]["state"], nodes[1]["state"]).replace('"', "")
+        };
+        assert_eq!(told(feed, held), "abandoned running");
+        assert_eq!(told(feed, free), "abandoned abandoned");
+        let again = format!("{feed}\n{}", r#"{"event":"node_started","node_id":"a"}"#);
+        assert_eq!(told(&again, held), "running running");
+    }
+
+    #[test]
+    fn what_a_limit_holds_back_says_until_when() {
+        let feed = r#"{"event":"run_started"}
+            {"event":"node_started","node_id":"a"}
+            {"event":"node_retried","node_id":"a","retries":1,"held_until":"2026-01-02T05:00:00Z"}"#;
+        let node = &nodes(feed, held)[0];
+        assert_eq!((&node["state"], &node["held_until"]), (&"held".into(), &"2026-01-02T05:00:00Z".into()));
+        let gone = &nodes(feed, free)[0];
+        assert_eq!((&gone["state"], &gone["held_until"]), (&"pending".into(), &serde_json::Value::Null));
+    }
 }

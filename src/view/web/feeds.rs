@@ -289,13 +289,16 @@ fn written(line: &Line<'_>, word: &Word, newer: &mut bool) -> String {
         let error = format!("a newer omg wrote this (event schema {schema}); what it means may not be shown");
         text += &sse::text(None, Some("stream_warning"), &serde_json::json!({ "error": error }).to_string());
     }
-    if matches!(word, Word::Damaged) || memchr::memchr(b'\r', line.raw).is_some() {
-        return text;
-    }
-    if let Ok(raw) = std::str::from_utf8(line.raw) {
+    if let Some(raw) = told(line, word) {
         text += &sse::text(Some(end(line)), None, raw);
     }
     text
+}
+
+/// What is told of a line; nothing of one that does not decode or that no frame can hold.
+pub(super) fn told<'a>(line: &Line<'a>, word: &Word) -> Option<&'a str> {
+    let is_told = !matches!(word, Word::Damaged) && memchr::memchr(b'\r', line.raw).is_none();
+    std::str::from_utf8(line.raw).ok().filter(|_| is_told)
 }
 
 fn end(line: &Line<'_>) -> u64 {

@@ -6,6 +6,7 @@
 use subtle::ConstantTimeEq;
 
 use super::http::{Answer, Request};
+use crate::text::hex;
 
 /// Nothing comes from elsewhere, nothing is inline, nobody frames it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -52,7 +53,5 @@ pub(super) fn refusal_to_change(request: &Request, token: &str) -> Option<Answer
 /// # Errors
 /// When the system has no randomness.
 pub(super) fn token() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    hex::random::<32>()
 }

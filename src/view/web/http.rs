@@ -3,7 +3,7 @@
 //! - It has no timeouts and no access to its sockets. What is set on a listening socket holds for every connection that
 //!   it accepts, so the timeouts are set there: a peer that neither sends nor takes anything loses its thread.
 //! - A connection that comes with others can wait for a thread that never gets free. The *nudger* connects and hangs up,
-//!   often for a moment after each request and seldom otherwise: each nudge brings a thread that empties the queue.
+//!   often for a moment after each request and ever more seldom when no more come: each nudge brings a thread that takes what waits.
 //! - Its acceptor ends at the first error, and can die without telling. The listener is kept, and another acceptor is made
 //!   when there is an error, or when not even the nudger's own requests come through.
 //! - Its responses cannot stream. [`Answer::Stream`] takes the raw writer and frames the chunks itself.
@@ -24,15 +24,19 @@ use tiny_http::{Header, Method, Response, Server};
 
 /// How long a connection may be silent before and between requests, and how long a peer may take nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the nudger knocks when nothing happens. Far below [`PATIENCE`], which also bounds the acceptor's wait.
-const NUDGE_IDLE: Duration = Duration::from_millis(250);
-/// How often it knocks after a request, and how many times.
+/// How often the nudger knocks after a request, and how many times.
 const NUDGE_BUSY: (Duration, u32) = (Duration::from_millis(5), 50);
+/// How often it knocks then, and for how long: a browser that has asked asks again.
+const NUDGE_ALERT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
+/// How often it knocks when nobody asks for anything: each knock wakes up several threads.
+const NUDGE_IDLE: Duration = Duration::from_secs(1);
 /// How long to wait before a new acceptor is made.
 const RECOVERY: Duration = Duration::from_millis(100);
-/// How many knocks of an idle nudger there are to a request of its own, and after how long without any request the
-/// acceptor is taken for dead: it dies without a word when there are no more files.
-const PULSE: (u32, Duration) = (40, Duration::from_secs(15));
+/// How often the nudger asks for something itself, and after how long without any request the acceptor is taken for dead:
+/// it dies without a word when there are no more files.
+const PULSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(15));
+/// What it asks for.
+const PULSE_URL: &str = "/pulse";
 /// How many files may be open.
 const FILES_MAX: u64 = 16 * 1024;
 /// What a thread that answers gets as its stack.
@@ -248,6 +252,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         self.poke = None;
+        pulse(self.address);
         for thread in self.threads.drain(..) {
             thread.join().ok();
         }
@@ -278,7 +283,9 @@ fn take(server: &Server, handler: &Arc<Handler>, is_over: &dyn Fn() -> bool, pok
         match server.recv_timeout(NUDGE_IDLE) {
             Ok(Some(request)) => {
                 heard = Instant::now();
-                poke.try_send(()).ok();
+                if request.url() != PULSE_URL {
+                    poke.try_send(()).ok();
+                }
                 let handler = Arc::clone(handler);
                 // Without a thread the peer is answered with a 500, by the request itself as it goes.
                 spawn("web answer", move || answer(request, &*handler).unwrap_or_default()).ok();
@@ -316,28 +323,33 @@ fn answer(request: tiny_http::Request, handler: &Handler) -> io::Result<()> {
 }
 
 fn nudge(address: SocketAddr, poked: &Receiver<()>) {
-    use crossbeam_channel::RecvTimeoutError::Disconnected;
+    use crossbeam_channel::RecvTimeoutError::{Disconnected, Timeout};
     let knock = || drop(TcpStream::connect(address));
-    let mut knocks = 0_u32;
+    let (mut poked_at, mut pulsed_at) = (Instant::now(), Instant::now());
     loop {
-        match poked.recv_timeout(NUDGE_IDLE) {
+        let wait = if poked_at.elapsed() < NUDGE_ALERT.1 { NUDGE_ALERT.0 } else { NUDGE_IDLE };
+        match poked.recv_timeout(wait) {
             Ok(()) => {
+                poked_at = Instant::now();
                 for _ in 0..NUDGE_BUSY.1 {
                     knock();
                     thread::sleep(NUDGE_BUSY.0);
                 }
             }
-            Err(Disconnected) => return knock(),
-            Err(_) if knocks < PULSE.0 => {
-                knocks += 1;
-                knock();
-            }
-            Err(_) => {
-                knocks = 0;
-                TcpStream::connect(address).and_then(|mut it| it.write_all(b"GET / HTTP/1.0\r\n\r\n")).ok();
+            Err(Disconnected) => return,
+            Err(Timeout) if pulsed_at.elapsed() < PULSE.0 => knock(),
+            Err(Timeout) => {
+                pulsed_at = Instant::now();
+                pulse(address);
             }
         }
     }
+}
+
+/// Asks for something, so that the acceptor has something to take.
+fn pulse(address: SocketAddr) {
+    let request = format!("GET {PULSE_URL} HTTP/1.0\r\n\r\n");
+    TcpStream::connect(address).and_then(|mut it| it.write_all(request.as_bytes())).ok();
 }
 
 #[cfg(test)]

@@ -2,17 +2,20 @@
 //! the pages in `ui/`).
 //!
 //! `http` speaks the protocol and `guards` says who is answered; `routes` finds what is asked for; `feeds` and `cards` are
-//! what streams, `watcher` is what wakes them. Reads runs and writes nothing: who carries out a decision is handed in.
+//! what streams, `watcher` is what wakes them. Reads runs and writes nothing: who carries out a decision
+//! and who looks into a lane is handed in.
 
 mod build;
 mod card;
 mod cards;
+mod diff;
 mod feeds;
 mod gate;
 mod guards;
 pub mod holder;
 mod http;
-mod pages;
+pub(in crate::view) mod pages;
+pub(in crate::view) mod recording;
 mod routes;
 mod run_api;
 mod sse;
@@ -32,7 +35,9 @@ use crate::record::{Home, RunId};
 use crate::view::history::Prober;
 
 pub use build::Build;
+pub use diff::LookIntoLanes;
 pub use gate::{Choice, Decide};
+pub(in crate::view) use run_api::Shape;
 
 use cards::Cards;
 use feeds::Feeds;
@@ -55,6 +60,8 @@ pub struct Site {
     pub build: Build,
     /// Where claude keeps its transcripts.
     pub projects: Option<PathBuf>,
+    /// Who looks into lanes; without it nobody does.
+    pub lanes: Option<Arc<dyn LookIntoLanes>>,
     /// Who carries out decisions; without it there are none.
     pub decide: Option<Arc<dyn Decide>>,
 }

@@ -5,9 +5,9 @@ use super::http::Answer;
 use crate::text::sanitize;
 
 /// Stands in a page where its metas come.
-const PLACE: &str = "<!-- omg:metas -->";
+pub(in crate::view) const PLACE: &str = "<!-- omg:metas -->";
 /// The page of one run.
-pub(super) const RUN: &str = include_str!("ui/index.html");
+pub(in crate::view) const RUN: &str = include_str!("ui/index.html");
 /// The page of all runs.
 pub(super) const DASHBOARD: &str = include_str!("ui/dashboard.html");
 
@@ -16,19 +16,32 @@ static FILES: include_dir::Dir<'_> = include_dir::include_dir!("$CARGO_MANIFEST_
 
 /// `page` as a browser gets it.
 pub(super) fn page(page: &str, token: &str, build: &Build) -> Answer {
+    let metas = meta("omg-token", token) + "\n" + &about(build);
+    Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &metas, 1))
+}
+
+/// The metas that say which program made a page.
+pub(in crate::view) fn about(build: &Build) -> String {
     let metas = [
-        ("omg-token", token),
         ("omg-version", &build.version),
         ("omg-revision", &build.revision),
         ("omg-built-at", &build.built_at),
     ];
-    let line = |(name, value): (&str, &str)| format!("<meta name=\"{name}\" content=\"{}\">", escaped(value));
-    Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &metas.map(line).join("\n"), 1))
+    metas.map(|(name, value)| meta(name, value)).join("\n")
+}
+
+fn meta(name: &str, value: &str) -> String {
+    format!("<meta name=\"{name}\" content=\"{}\">", escaped(value))
 }
 
 fn escaped(text: &str) -> String {
     let text = sanitize::one_line(text);
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The text of the file `path` of the pages.
+pub(in crate::view) fn text(path: &str) -> Option<&'static str> {
+    FILES.get_file(path)?.contents_utf8()
 }
 
 /// The file `path`, looked up among those that the program has. The pages themselves are not files.

@@ -119,13 +119,17 @@ impl Routes {
             "api/failed" => run.failed(request),
             "api/attempts" => run.attempts(request),
             "api/said" => run.said(request),
+            "api/path" => run.path(),
+            "api/diff" => run.diff(request, self.site.lanes.as_deref()),
             "api/transcript" => run.transcript(request),
             path => pages::asset(path).unwrap_or_else(missing),
         }
     }
 
     fn events(&self, id: &RunId, request: &Request) -> Answer {
-        let seen = request.header("Last-Event-ID").and_then(|seen| seen.parse().ok());
+        // The parameter is for who begins a stream where another one ended; a browser cannot set the header itself.
+        let seen = request.header("Last-Event-ID").map(str::to_owned).or_else(|| request.parameter("from"));
+        let seen = seen.and_then(|seen| seen.parse().ok());
         let (shared, id) = (Arc::clone(&self.shared), id.clone());
         self.shared.streams.open(move |stream| shared.feeds.follow(&id, seen, stream))
     }

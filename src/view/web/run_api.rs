@@ -3,18 +3,22 @@
 //! A node's id is looked up in the run's own graph before any path is made of it.
 
 use std::io::Read;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::diff::{self, LookIntoLanes};
 use super::http::{Answer, Request};
 use super::transcript::{self, Projects};
-use crate::graph::NodeId;
+use crate::graph::draw::{Drawing, Kind};
+use crate::graph::{self, NodeId};
 use crate::record::attempts::{self, Said};
 use crate::record::legs::{NodeState, Nodes};
 use crate::record::snapshot_reader::SnapshotError;
 use crate::record::status::Status;
 use crate::record::stream::{self, open_regular};
 use crate::record::{RunDir, RunId, Snapshot};
+use crate::view::history::critical::Took;
 use crate::view::history::show::Shown;
 use crate::view::history::{Prober, Run, hint};
 
@@ -32,26 +36,59 @@ pub(super) struct OneRun<'a> {
 /// The graph of a snapshot, as far as a page draws it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Shape {
-    pub(super) name: String,
-    pub(super) nodes: Vec<ShapeNode>,
+pub(in crate::view) struct Shape {
+    pub(in crate::view) name: String,
+    pub(in crate::view) nodes: Vec<ShapeNode>,
 }
 
 /// One node of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct ShapeNode {
-    pub(super) id: String,
+pub(in crate::view) struct ShapeNode {
+    pub(in crate::view) id: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) r#type: String,
+    pub(in crate::view) r#type: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) depends_on: Vec<String>,
+    pub(in crate::view) depends_on: Vec<String>,
+    /// Of no use to a drawing.
+    #[serde(skip_serializing)]
+    pub(super) worktree: String,
+}
+
+impl ShapeNode {
+    /// Whether a person decides it.
+    pub(super) fn is_gate(&self) -> bool {
+        self.kind() == Kind::Gate
+    }
+
+    fn kind(&self) -> Kind {
+        match self.r#type.as_str() {
+            "gate" => Kind::Gate,
+            "command" => Kind::Command,
+            _ => Kind::Prompt,
+        }
+    }
 }
 
 impl Shape {
+    /// Where everything is drawn.
+    pub(super) fn drawing(&self) -> Drawing {
+        let nodes = self.nodes.iter().map(|node| (node.id.as_str(), node.kind(), node.depends_on.as_slice()));
+        Drawing::sketch(&self.name, nodes)
+    }
+
     /// The graph of `snapshot`.
     pub(super) fn of(snapshot: &Snapshot) -> Result<Shape, serde_json::Error> {
         serde_json::from_str(snapshot.graph.get())
+    }
+}
+
+/// The drawing that `omg graph` makes of the run's graph, or one of its shape alone where this program has rules that the
+/// graph breaks.
+fn drawing(snapshot: &Snapshot, shape: &Shape) -> Drawing {
+    match graph::from_snapshot(snapshot.graph.get()) {
+        Ok((_, graph)) => Drawing::of(&graph, &graph.name),
+        Err(_) => shape.drawing(),
     }
 }
 
@@ -73,6 +110,8 @@ impl OneRun<'_> {
             name: Option<String>,
             #[serde(skip_serializing_if = "Option::is_none")]
             nodes: Option<Vec<ShapeNode>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            drawing: Option<Drawing>,
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             abandoned: bool,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,6 +131,7 @@ impl OneRun<'_> {
         };
         let run = Run::read(self.id.clone(), &self.dir, self.probe).ok();
         let abandoned = run.as_ref().is_some_and(|run| run.status == Some(Status::Abandoned));
+        let drawing = snapshot.as_ref().zip(shape.as_ref()).map(|(snapshot, shape)| drawing(snapshot, shape));
         let (name, nodes) = shape.map(|shape| (shape.name, shape.nodes)).unzip();
         json(
             200,
@@ -100,6 +140,7 @@ impl OneRun<'_> {
                 available: snapshot.is_some(),
                 name,
                 nodes,
+                drawing,
                 abandoned,
                 hint: run.as_ref().filter(|_| abandoned).and_then(hint),
                 transcript_note: snapshot.and_then(|snapshot| transcript::note(&snapshot.runtime)),
@@ -117,38 +158,31 @@ impl OneRun<'_> {
 
     /// `GET api/result?node=`.
     pub(super) fn result(&self, request: &Request) -> Answer {
-        self.text_of(request, |node| self.dir.artifact(node))
+        self.about(request, |node| self.result_of(node))
     }
 
     /// `GET api/failed?node=`: the kept reply of a node whose last outcome is a failure.
     pub(super) fn failed(&self, request: &Request) -> Answer {
-        self.text_of(request, |node| self.dir.failed(node))
+        self.about(request, |node| self.failed_of(node))
     }
 
-    fn text_of(&self, request: &Request, path: impl FnOnce(&NodeId) -> std::path::PathBuf) -> Answer {
-        let node = match self.node(request) {
-            Ok(node) => node,
-            Err(refusal) => return refusal,
-        };
-        let path = path(&node);
-        let read = open_regular(&path).and_then(|file| {
-            let Some(file) = file else { return Ok(None) };
-            let mut bytes = Vec::new();
-            let whole = file.metadata()?.len();
-            file.take(RESULT_BYTES_MAX).read_to_end(&mut bytes)?;
-            Ok(Some((bytes, whole)))
-        });
-        match read {
-            Ok(Some((bytes, whole))) => {
-                Answer::of(200, "text/plain; charset=utf-8", bytes).with("X-OMG-Bytes", whole.to_string())
-            }
-            Ok(None) => Answer::empty(),
-            Err(error) => Answer::text(500, format!("cannot read {}: {error}", path.display())),
-        }
+    /// What `node` produced.
+    pub(super) fn result_of(&self, node: &NodeId) -> Answer {
+        sent(&self.dir.artifact(node))
+    }
+
+    /// What is kept of the reply of `node`, whose last outcome is a failure.
+    pub(super) fn failed_of(&self, node: &NodeId) -> Answer {
+        sent(&self.dir.failed(node))
     }
 
     /// `GET api/attempts?node=`: which attempts left what.
     pub(super) fn attempts(&self, request: &Request) -> Answer {
+        self.about(request, |node| self.attempts_of(node))
+    }
+
+    /// Which attempts of `node` left what.
+    pub(super) fn attempts_of(&self, node: &NodeId) -> Answer {
         #[derive(Serialize)]
         struct Attempt {
             leg: u32,
@@ -156,11 +190,7 @@ impl OneRun<'_> {
             attempt: u32,
             said: Vec<&'static str>,
         }
-        let node = match self.node(request) {
-            Ok(node) => node,
-            Err(refusal) => return refusal,
-        };
-        match attempts::list(&self.dir, &node) {
+        match attempts::list(&self.dir, node) {
             Ok(found) => {
                 let attempt = |it: attempts::Attempt| Attempt {
                     leg: it.id.leg,
@@ -198,6 +228,40 @@ impl OneRun<'_> {
         }
     }
 
+    /// `GET api/path`: the critical path of what has ended so far.
+    pub(super) fn path(&self) -> Answer {
+        let mut took = Took::default();
+        if let Err(error) = stream::walk(&self.dir.feed(), |event| took.take(&event)) {
+            return Answer::text(500, error.to_string());
+        }
+        let shape = match self.snapshot().map(|snapshot| snapshot.as_ref().map(Shape::of).transpose()) {
+            Ok(Ok(shape)) => shape.unwrap_or_default(),
+            Ok(Err(error)) => return Answer::text(500, error.to_string()),
+            Err(error) => return Answer::text(500, error),
+        };
+        let nodes = shape.nodes.iter().map(|node| (node.id.as_str(), node.depends_on.as_slice()));
+        json(200, &took.critical(nodes))
+    }
+
+    /// `GET api/diff?node=`: what the lanes hold that the node worked in, or that it decides about.
+    pub(super) fn diff(&self, request: &Request, look: Option<&dyn LookIntoLanes>) -> Answer {
+        let node = match self.node(request) {
+            Ok(node) => node,
+            Err(refusal) => return refusal,
+        };
+        let Some(look) = look else { return Answer::empty() };
+        match self.snapshot() {
+            Ok(Some(snapshot)) => match Shape::of(&snapshot) {
+                Ok(shape) => diff::answer(&shape, node.as_str(), &|lane| {
+                    look.changes(self.id, &self.dir, Path::new(&snapshot.cwd), lane)
+                }),
+                Err(error) => Answer::text(500, error.to_string()),
+            },
+            Ok(None) => unknown_node(),
+            Err(error) => Answer::text(500, error),
+        }
+    }
+
     /// `GET api/transcript?node=`: what a running node is doing now.
     pub(super) fn transcript(&self, request: &Request) -> Answer {
         let asked = request.parameter("node").unwrap_or_default();
@@ -230,6 +294,11 @@ impl OneRun<'_> {
             .is_ok_and(|run| !run.status.is_some_and(Status::is_in_flight))
     }
 
+    /// `answer` about the node that is asked about.
+    fn about(&self, request: &Request, answer: impl FnOnce(&NodeId) -> Answer) -> Answer {
+        self.node(request).map_or_else(|refusal| refusal, |node| answer(&node))
+    }
+
     /// The node that is asked about, if the graph of the run has it.
     fn node(&self, request: &Request) -> Result<NodeId, Answer> {
         let asked = request.parameter("node").unwrap_or_default();
@@ -245,6 +314,24 @@ impl OneRun<'_> {
             Err(SnapshotError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+/// The text in `path`, as much of it as is sent.
+fn sent(path: &Path) -> Answer {
+    let read = open_regular(path).and_then(|file| {
+        let Some(file) = file else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let whole = file.metadata()?.len();
+        file.take(RESULT_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(Some((bytes, whole)))
+    });
+    match read {
+        Ok(Some((bytes, whole))) => {
+            Answer::of(200, "text/plain; charset=utf-8", bytes).with("X-OMG-Bytes", whole.to_string())
+        }
+        Ok(None) => Answer::empty(),
+        Err(error) => Answer::text(500, format!("cannot read {}: {error}", path.display())),
     }
 }
 

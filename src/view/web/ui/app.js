@@ -3,22 +3,23 @@ import { byId, command, h, meta } from './dom.js';
 import { element, followTails, link, update } from './entry.js';
 import { mapPanel } from './map_panel.js';
 import { abandon, counts, elapsed, empty, fold, stateOf } from './model.js';
+import { ask, follow, isLive, present } from './source.js';
 import { remember, remembered, turnTheme } from './theme.js';
 import { timeline } from './timeline.js';
 import { duration, inert, mark, money, quoted, tokens, word } from './words.js';
 
 /** How long one frame may spend on entries, so that a flood of them leaves the page alive. */
 const FRAME_MS = 10;
+/** How often a page is drawn at most that changes all the time: what lies between costs nothing, and a person reads no faster. */
+const DRAW_MS = 100;
 /** Leaves connections for what a person does. */
 const FETCHES_MAX = 3;
+/** How long an entry is near to what is seen before its result is fetched. */
+const LINGER_MS = 200;
 const GRAPH_MS = 2_000;
-/** A page that nobody sees gives its connection back, since a browser has six for a server, and asks now and then. */
-const HIDDEN_MS = 10_000;
-const AGAIN_MS = 3_000;
 
 let model = empty();
 let graph = { available: false };
-let events = null;
 let token = meta('omg-token');
 const elements = new Map(); // key of an entry -> its element
 const queue = new Set(); // entries to show in the next frames
@@ -33,24 +34,28 @@ const page = {
 
 // ---- the stream
 
-function connect() {
-  events?.close();
+let caughtUp = false;
+const fresh = new Set(); // entries that are shown when all that had happened is told
+
+function forget() {
   model = empty();
+  caughtUp = false;
+  fresh.clear();
   queue.clear();
-  let caughtUp = false;
-  const fresh = new Set();
-  const stream = new EventSource('api/events');
-  events = stream;
-  stream.onmessage = ({ data }) => {
+}
+
+follow({
+  begin: forget,
+  reset: forget,
+  message(data) {
     const line = parsed(data);
     if (!line) return;
     fold(model, line).forEach((entry) => (caughtUp ? queue : fresh).add(entry));
     if (line.event === 'run_started') askGraph();
     if (caughtUp) draw();
-  };
-  stream.addEventListener('reset', () => { model = empty(); caughtUp = false; fresh.clear(); queue.clear(); });
-  stream.addEventListener('status', ({ data }) => showStatus(parsed(data) ?? {}));
-  stream.addEventListener('caught_up', () => {
+  },
+  status(data) { showStatus(parsed(data) ?? {}); },
+  caught_up() {
     if (caughtUp) return;
     caughtUp = true;
     // What the feed no longer tells is no longer shown.
@@ -60,41 +65,26 @@ function connect() {
     fresh.clear();
     if (page.status?.state === 'abandoned') abandon(model).forEach((entry) => queue.add(entry));
     draw(arrive);
-  });
-  stream.addEventListener('stream_warning', ({ data }) => say(parsed(data)?.error));
-  stream.addEventListener('stream_error', ({ data }) => { stream.close(); say(parsed(data)?.error); });
-  stream.onopen = () => { if (page.status) showChip(page.status.state); };
-  stream.onerror = () => {
-    showChip('reconnecting');
-    if (stream.readyState === EventSource.CLOSED) setTimeout(() => { if (events === stream && !document.hidden) connect(); }, AGAIN_MS);
-  };
-}
+  },
+  stream_warning(data) { say(parsed(data)?.error); },
+  stream_error(data) { say(parsed(data)?.error); },
+  open() { if (page.status) showChip(page.status.state); },
+  lost() { showChip('reconnecting'); },
+});
 
 function parsed(text) {
   try { return JSON.parse(text); } catch { return null; }
 }
 
-document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) return connect();
-  events?.close();
-  events = null;
-});
-setInterval(async () => {
-  if (!document.hidden) return;
-  const run = (await fetch('api/run').then((answer) => (answer.ok ? answer.json() : null), () => null))?.run;
-  const words = { PASS: 'passed', FAIL: 'failed' };
-  if (run && document.hidden) showStatus({ hint: page.status?.hint, ...run, state: words[run.status] ?? run.status?.toLowerCase() ?? 'pending' });
-}, HIDDEN_MS);
-
 async function askGraph() {
-  const asked = await fetch('api/graph').then((answer) => (answer.ok ? answer.json() : null), () => null);
+  const asked = await ask('api/graph').then((answer) => (answer.ok ? answer.json() : null), () => null);
   if (!asked?.available) {
-    setTimeout(askGraph, GRAPH_MS);
+    if (isLive) setTimeout(askGraph, GRAPH_MS);
     return graph;
   }
-  const isNew = JSON.stringify(asked.nodes) !== JSON.stringify(graph.nodes);
+  const isNew = JSON.stringify(asked.drawing) !== JSON.stringify(graph.drawing);
   graph = asked;
-  if (isNew) panel.draw(graph.nodes, link);
+  if (isNew) panel.draw(graph.drawing, link);
   draw();
   return graph;
 }
@@ -102,16 +92,18 @@ async function askGraph() {
 // ---- showing what was told
 
 let isDrawing = false;
+let drawn = -DRAW_MS; // when that was last
 let whenDrawn = null;
 function draw(then) {
   whenDrawn = then ?? whenDrawn;
   if (isDrawing) return;
   isDrawing = true;
-  requestAnimationFrame(frame);
+  const wait = drawn + DRAW_MS - performance.now();
+  if (wait <= 0) requestAnimationFrame(frame);
+  else setTimeout(requestAnimationFrame, wait, frame);
 }
 
 function frame() {
-  isDrawing = false;
   const until = performance.now() + FRAME_MS;
   const due = [...queue].sort((a, b) => (a.order ?? Infinity) - (b.order ?? Infinity));
   for (const entry of due) {
@@ -119,9 +111,11 @@ function frame() {
     place(entry);
     if (performance.now() > until) break;
   }
+  if (queue.size > 0) return void requestAnimationFrame(frame);
   showFigures();
   panel.paint((id) => stateOf(model, id));
-  if (queue.size > 0) return draw();
+  isDrawing = false;
+  drawn = performance.now();
   whenDrawn?.();
   whenDrawn = null;
 }
@@ -130,13 +124,14 @@ function place(entry) {
   let root = elements.get(entry.key);
   if (root) update(root, entry);
   else elements.set(entry.key, root = element(entry, page));
-  const isOpen = entry.kind === 'node' && (entry.state === 'running' || entry.state === 'gate-paused');
+  const isOpen = entry.kind === 'node' && ['running', 'held', 'gate-paused'].includes(entry.state);
   const list = byId(isOpen ? 'now' : 'feed');
   if (root.parentNode !== list) {
     const focused = root.contains(document.activeElement) ? document.activeElement : null;
     list.append(root);
     focused?.focus({ preventScroll: true });
   }
+  if (root.card?.due) near.observe(root);
   sift(root);
 }
 
@@ -145,25 +140,36 @@ function place(entry) {
 let anchor = null; // brings back into view what is to stay there
 const toBottom = () => scrollTo(0, document.body.scrollHeight);
 const atBottom = () => innerHeight + scrollY >= document.body.scrollHeight - 40;
-const follow = () => { if (page.status?.in_flight && atBottom()) anchor ??= toBottom; };
+const stayDown = () => { if (page.status?.in_flight && atBottom()) anchor ??= toBottom; };
 for (const type of ['wheel', 'touchmove', 'keydown', 'pointerdown']) addEventListener(type, () => { anchor = null; }, { passive: true });
-for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, follow, { passive: true });
+for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, stayDown, { passive: true });
 new ResizeObserver(() => anchor?.()).observe(document.querySelector('.main'));
 
 const near = new IntersectionObserver((seen) => {
-  for (const { isIntersecting, target } of seen) target.card.near(isIntersecting);
+  for (const { isIntersecting, target } of seen) {
+    target.card.near(isIntersecting);
+    // What is settled and shown needs no looking after: a long feed would cost time in every frame.
+    if (!isIntersecting && target.card.entry.ended && !target.card.due) near.unobserve(target);
+  }
 }, { rootMargin: '600px' });
 
 const wanted = []; // cards whose results are to be fetched, the latest last
 let fetching = 0;
-/** The latest first, and of those that went by nothing: a feed that streams leaves no queue behind. */
+/** Of those that stay: a feed that streams by leaves no queue behind, and costs nothing to whoever watches it. */
 function fetchSoon(card) {
-  wanted.push(card);
+  setTimeout(() => {
+    if (!card.seen) return;
+    wanted.push(card);
+    fetchWanted();
+  }, LINGER_MS);
+}
+
+function fetchWanted() {
   while (fetching < FETCHES_MAX && wanted.length > 0) {
     fetching++;
     wanted.pop().fetchDue().catch(() => {}).finally(() => {
       fetching--;
-      if (wanted.length > 0) fetchSoon(wanted.pop());
+      fetchWanted();
     });
   }
 }
@@ -183,15 +189,15 @@ function showFigures() {
 
 function showElapsed() {
   const isOver = page.status && page.status.state !== 'running' && page.status.state !== 'planning';
-  const now = isOver ? model.last : Date.now();
+  const now = isOver ? model.last : present();
   if (model.legs.length > 0) byId('elapsed').textContent = duration(Math.floor(elapsed(model, now) / 1000) * 1000 || elapsed(model, now));
-  if (!byId('timeline').hidden) byId('timeline').replaceChildren(timeline(model, now, link));
+  if (!byId('timeline').hidden) times.show(model, now);
 }
 
 setInterval(() => {
   if (document.hidden) return;
   if (page.status?.in_flight) showElapsed();
-  for (const element of document.querySelectorAll('.ticking')) element.textContent = duration(Math.floor((Date.now() - element.dataset.since) / 1000) * 1000);
+  for (const element of document.querySelectorAll('.ticking')) element.textContent = duration(Math.floor((present() - element.dataset.since) / 1000) * 1000);
 }, 1000);
 
 function showChip(state) {
@@ -219,12 +225,13 @@ function showStatus(status) {
 function hint(status, waiting) {
   const id = quoted(page.runId);
   const said = [h('code', { class: 'run-id' }, page.runId)];
+  if (!isLive) said.push(h('span', {}, `as it stood on ${new Date(present()).toLocaleString()}`));
   if (status.rehearsal) said.push(h('span', {}, 'a rehearsal'));
   if (status.error) said.push(h('span', { class: 'problem' }, inert(status.error)));
   if (waiting) said.push(h('span', {}, 'waits for you at ', ...status.waiting.flatMap((gate, i) => [i ? ', ' : '', h('a', { href: link(gate) }, gate)])));
   else if (status.state === 'abandoned') said.push(h('span', {}, inert(status.hint ?? '')));
   const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && !(status.state === 'abandoned' && !graph.available);
-  const lines = [goesOn && `omg resume ${id} --retry-failed`, status.in_flight && `omg stop ${id}`, `omg show ${id}`];
+  const lines = [goesOn && `omg resume ${id} --retry-failed`, isLive && status.in_flight && `omg stop ${id}`, `omg show ${id}`];
   return [...said, ...lines.filter(Boolean).map(command)];
 }
 
@@ -241,7 +248,7 @@ function announce(status, waiting) {
   note.onclick = () => { window.focus(); note.close(); };
 }
 
-byId('notify').hidden = !('Notification' in window) || Notification.permission !== 'default';
+byId('notify').hidden = !isLive || !('Notification' in window) || Notification.permission !== 'default';
 byId('notify').addEventListener('click', async () => {
   await Notification.requestPermission();
   byId('notify').hidden = Notification.permission !== 'default';
@@ -252,7 +259,7 @@ byId('notify').addEventListener('click', async () => {
 /** Decides a gate; returns what was wrong, or nothing. */
 async function decide(node, choice) {
   say('');
-  const post = () => fetch(`api/gate/${choice}`, { method: 'POST', headers: { 'X-OMG-Token': token, 'Content-Type': 'application/json' }, body: JSON.stringify({ node }) });
+  const post = () => ask(`api/gate/${choice}`, { method: 'POST', headers: { 'X-OMG-Token': token, 'Content-Type': 'application/json' }, body: JSON.stringify({ node }) });
   try {
     let answer = await post();
     // A server that was started anew has a token of its own.
@@ -268,7 +275,7 @@ async function decide(node, choice) {
 }
 
 async function askToken() {
-  const text = await fetch('./').then((answer) => answer.text());
+  const text = await ask('./').then((answer) => answer.text());
   const served = new DOMParser().parseFromString(text, 'text/html').querySelector('meta[name="omg-token"]')?.content;
   const isNew = Boolean(served) && served !== token;
   token = served ?? token;
@@ -278,6 +285,7 @@ async function askToken() {
 // ---- finding one's way
 
 const panel = mapPanel();
+const times = timeline(byId('timeline'), link, () => ask('api/path').then((answer) => (answer.ok ? answer.json() : null), () => null));
 
 function sift(root) {
   if (root.card === undefined) return void (root.hidden = Boolean(byId('find').value || byId('of-state').value));
@@ -368,9 +376,8 @@ addEventListener('keydown', (event) => {
   }
 });
 
-byId('all').hidden = !/\/run\/[^/]+\/$/.test(location.pathname);
+byId('all').hidden = !isLive || !/\/run\/[^/]+\/$/.test(location.pathname);
 byId('timeline').hidden = remembered('omg-timeline') !== 'open';
 byId('show-timeline').setAttribute('aria-expanded', String(!byId('timeline').hidden));
-followTails(() => [...byId('now').children].map((root) => root.card), () => graph.transcript_note);
+if (isLive) followTails(() => [...byId('now').children].map((root) => root.card), () => graph.transcript_note);
 askGraph();
-connect();

@@ -1,16 +1,15 @@
 // The page of all runs: what waits for a person first, then what is in flight, then what is settled, as far as one scrolls.
 import { byId, h } from './dom.js';
 import { miniature } from './map.js';
+import { follow } from './stream.js';
 import './theme.js';
-import { duration, inert, mark, money, word } from './words.js';
+import { clock, duration, inert, mark, money, word } from './words.js';
 
 const PAGE = 48;
 /** The height of the drawing of a broad graph; a narrow one is lower. */
 const MINIATURE_PX = 76;
-const AGAIN_MS = 3_000;
 const cards = new Map(); // run id -> {card, root}
 let fromStream = new Set(); // open cards that this connection has sent
-let events = null;
 let last = null; // the last settled card that was asked for
 let isAtEnd = false;
 
@@ -22,42 +21,30 @@ function listOf(card) {
   return ['paused', 'abandoned', 'unknown'].includes(card.state) ? 'waiting' : 'flight';
 }
 
-function connect() {
-  events?.close();
-  fromStream = new Set();
-  events = new EventSource('api/cards/events');
-  events.onopen = () => { fromStream = new Set(); show('passed', 'live'); };
-  events.addEventListener('card', ({ data }) => {
+follow('cards', 'api/cards/events', {
+  begin() { fromStream = new Set(); },
+  open() { fromStream = new Set(); show('passed', 'live'); },
+  lost() { show('reconnecting', word('reconnecting')); },
+  card(data) {
     const card = JSON.parse(data);
     fromStream.add(card.run_id);
     put(card);
-  });
-  events.addEventListener('card_removed', ({ data }) => drop(JSON.parse(data).run_id));
-  events.addEventListener('totals', ({ data }) => showTotals(JSON.parse(data)));
-  events.addEventListener('cards_ready', () => {
+  },
+  card_removed(data) { drop(JSON.parse(data).run_id); },
+  totals(data) { showTotals(JSON.parse(data)); },
+  cards_ready() {
     // What was open before and was not sent is settled or gone: asked for anew.
     for (const [id, { card }] of cards) if (listOf(card) !== 'settled' && !fromStream.has(id)) drop(id);
     if (!isAtEnd && last === null) loadMore();
     else refreshSettled();
     arrange();
-  });
-  events.onerror = () => {
-    show('reconnecting', word('reconnecting'));
-    if (events?.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) connect(); }, AGAIN_MS);
-  };
-}
+  },
+});
 
 function show(state, words) {
   byId('state').dataset.state = state;
   byId('state').textContent = words;
 }
-
-// A page that nobody sees gives its connection back: a browser has six for a server.
-document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) return connect();
-  events?.close();
-  events = null;
-});
 
 // ---- cards
 
@@ -98,11 +85,13 @@ function render(root, card) {
   const small = card.nodes?.length > 0 ? miniature(card.nodes) : '';
   if (small) small.style.height = `${Math.min(MINIATURE_PX, small.size[1] * 1.2)}px`;
   const asks = card.waiting?.length > 0 ? `decide ${card.waiting.join(', ')}` : listOf(card) === 'waiting' ? card.error ?? card.hint : '';
+  const lifts = card.nodes?.map((node) => node.held_until).filter(Boolean).sort()[0];
   const link = root.querySelector('a') ?? root.appendChild(h('a', { href: `run/${encodeURIComponent(card.run_id)}/` }));
   link.replaceChildren(
     h('div', { class: 'title' }, h('span', {}, inert(card.name || card.run_id)), h('span', { class: 'word' }, `${mark(card.state)} ${word(card.state)}`)),
     h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.rehearsal ? ' · a rehearsal' : ''),
     asks ? h('p', { class: 'asks' }, inert(asks)) : '',
+    lifts ? h('p', { class: 'asks' }, `${mark('held')} ${word('held')} until ${clock(lifts)}`) : '',
     small,
     h('p', {}, ...told, h('span', { class: 'quiet' }, h('span', { class: 'took' }, took(card)), ` · ${money(card.cost_usd, card.cost_unknown)}`)));
   sift(root, card);
@@ -177,5 +166,3 @@ addEventListener('keydown', (event) => {
   event.preventDefault();
   byId('find').focus();
 });
-
-connect();

@@ -1,6 +1,8 @@
 // The entries of the feed as elements: one for every turn of a node, and lines where a leg begins and ends.
+import { lanes } from './diff.js';
 import { command, copy, h } from './dom.js';
 import { fetched } from './result.js';
+import { ask, isLive } from './source.js';
 import { clock, duration, inert, mark, money, quoted, tokens, word } from './words.js';
 
 /** How often the transcript of a running node is asked for. */
@@ -88,7 +90,8 @@ class Card {
       : entry.ended && h('span', {}, duration(entry.took ?? entry.ended - entry.started));
     const { session } = entry;
     const spent = entry.cost > 0 || entry.unknown ? money(entry.cost, entry.unknown) : '';
-    const more = [entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
+    const until = entry.state === 'held' && Number.isFinite(entry.heldUntil) ? `until ${clock(entry.heldUntil)}` : '';
+    const more = [until, entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
     const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.part : null;
     this.head.replaceChildren(
       h('span', { class: 'mark', 'aria-hidden': 'true' }, mark(entry.state)),
@@ -119,7 +122,7 @@ class Card {
     if (!this.attempts.open || this.attempts.dataset.at === this.settled) return;
     this.attempts.dataset.at = this.settled;
     const { node } = this.entry;
-    const answer = await fetch(of('attempts', node));
+    const answer = await ask(of('attempts', node));
     const found = answer.ok ? await answer.json() : [];
     const rows = found.map(({ leg: of_leg, round, attempt, said }) => {
       const shown = h('div');
@@ -134,7 +137,7 @@ class Card {
     this.attempts.replaceChildren(this.attempts.firstChild, body);
   }
 
-  /** The buttons of a gate, with what its parents produced. */
+  /** The buttons of a gate, with what its parents produced and what the lanes before it changed. */
   showDecision() {
     const { node, state } = this.entry;
     const { status } = this.page;
@@ -146,12 +149,12 @@ class Card {
     if (!this.deciding) this.buildDecision(node);
     const isOpen = Boolean(status?.waiting?.includes(node)) && !status.in_flight;
     this.deciding.buttons.forEach((button) => { button.disabled = !isOpen || this.pending; });
-    this.deciding.note.textContent = isOpen ? '' : 'can be decided as soon as nothing else can run';
+    this.deciding.note.textContent = isOpen || !isLive ? '' : 'can be decided as soon as nothing else can run';
   }
 
   buildDecision(node) {
     const decide = (choice) => h('button', { type: 'button', class: choice, 'aria-label': `${choice} ${node}`, onclick: () => this.decide(choice) }, choice);
-    const buttons = [decide('approve'), decide('reject')];
+    const buttons = isLive ? [decide('approve'), decide('reject')] : [];
     const note = h('span', { class: 'quiet' });
     const material = h('div', { class: 'material' });
     const id = this.page.runId;
@@ -161,9 +164,10 @@ class Card {
       material,
       h('div', { class: 'quiet' }, 'or in a terminal: ', command(`omg resume ${quoted(id)} --approve ${quoted(node)}`)));
     this.page.parentsOf(node).then(async (parents) => {
-      const shown = await Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
+      const produced = Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
+      const [shown, changed] = await Promise.all([produced, lanes(node)]);
       material.replaceChildren(...shown.flatMap(([parent, made]) => [
-        h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']));
+        h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']), ...changed);
     });
   }
 
@@ -181,7 +185,7 @@ class Card {
   /** Asks what a running node is saying. */
   async showTail() {
     if (this.entry.state !== 'running') return;
-    const answer = await fetch(of('transcript', this.entry.node));
+    const answer = await ask(of('transcript', this.entry.node));
     if (answer.status !== 200 || this.entry.state !== 'running') return;
     const { entries } = await answer.json();
     this.tail.replaceChildren(...entries.slice(-4).map((said) => (said.type === 'tool_use'
@@ -191,7 +195,8 @@ class Card {
 }
 
 function details(entry) {
-  const retries = entry.retries.map(({ at, detail }, i) => h('p', { class: 'retry', dir: 'auto' }, h('time', {}, clock(at)), ` ↻ attempt ${i + 2}${detail ? ': ' : ''}`, inert(detail)));
+  const retries = entry.retries.map(({ at, detail, attempt }) => h('p', { class: 'retry', dir: 'auto' },
+    h('time', {}, clock(at)), attempt === null ? ` ${mark('held')} waited for the limit` : ` ↻ attempt ${attempt}`, detail ? ': ' : '', inert(detail)));
   const isBad = entry.state === 'failed' || entry.state === 'sent-back';
   return [...retries, entry.detail && isBad && h('p', { class: 'detail', dir: 'auto' }, inert(entry.detail))].filter(Boolean);
 }

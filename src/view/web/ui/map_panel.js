@@ -8,16 +8,33 @@ const [MAP_MIN, FEED_MIN] = [240, 280];
 const ZOOM = 1.25;
 /** A map opens no smaller than this; a broad one is scrolled until one asks to see it whole. */
 const LEGIBLE = 0.5;
-/** From here on nothing pulses: each beat draws the whole map anew. */
+/** From here on nothing pulses, and states are shown twice a second at most: each change draws much of the map anew. */
 const CALM = 200;
+const CALM_MS = 500;
 
-/** The panel. `draw(nodes, href)` puts a graph in it, `paint(stateOf)` its states. */
+/** The panel. `draw(drawing, href)` puts a graph in it, `paint(stateOf)` its states. */
 export function mapPanel() {
   const [panel, grip, drawing] = [byId('map'), byId('grip'), byId('drawing')];
   let drawn = null;
   let zoom = null; // null fits the width
   let least = LEGIBLE; // what fitting may shrink to
 
+  let stateOf = null; // what was to be painted last
+  let paintedAt = -CALM_MS;
+  let painting = null;
+
+  const paintNow = () => {
+    clearTimeout(painting);
+    painting = null;
+    paintedAt = performance.now();
+    if (stateOf && !panel.hidden) drawn?.paint(stateOf);
+  };
+  const paint = (states) => {
+    stateOf = states;
+    const wait = drawn?.classList.contains('calm') ? paintedAt + CALM_MS - performance.now() : 0;
+    if (wait <= 0) paintNow();
+    else painting ??= setTimeout(paintNow, wait);
+  };
   const scale = () => {
     if (!drawn) return;
     drawn.style.width = zoom === null ? `max(min(100%, ${drawn.size[0]}px), ${drawn.size[0] * least}px)` : `${drawn.size[0] * zoom}px`;
@@ -31,6 +48,7 @@ export function mapPanel() {
     panel.hidden = !isOpen;
     grip.hidden = !isOpen;
     byId('show-map').setAttribute('aria-expanded', String(isOpen));
+    paintNow();
   };
   const toggle = () => {
     open(panel.hidden);
@@ -65,12 +83,13 @@ export function mapPanel() {
 
   return {
     toggle,
-    draw: (nodes, href) => {
-      drawn = map(nodes, href);
-      drawn.classList.toggle('calm', nodes.length > CALM);
+    draw: (told, href) => {
+      drawn = map(told, href);
+      drawn.classList.toggle('calm', told.nodes.length > CALM);
       drawing.replaceChildren(drawn);
       scale();
+      paintNow();
     },
-    paint: (stateOf) => drawn?.paint(stateOf),
+    paint,
   };
 }

@@ -19,7 +19,7 @@ export function empty() {
 
 const FOLDS = {
   run_started: runStarted,
-  node_started: (model, line) => { if (!openEntry(model, line.node_id)) begin(model, line); },
+  node_started: nodeStarted,
   node_retried: nodeRetried,
   node_passed: (model, line) => settle(model, line, 'passed'),
   node_failed: (model, line) => settle(model, line, 'failed'),
@@ -111,11 +111,11 @@ function tally(model) {
 
 function closeOpen(model, state, at) {
   for (const entry of model.latest.values()) {
-    if (entry.state === 'running') setState(entry, state, model, at);
+    if (entry.state === 'running' || entry.state === 'held') setState(entry, state, model, at);
   }
 }
 
-const isOpen = (entry) => entry && (entry.state === 'running' || entry.state === 'gate-paused');
+const isOpen = (entry) => entry && ['running', 'gate-paused', 'held'].includes(entry.state);
 const openEntry = (model, id) => (isOpen(model.latest.get(id)) ? model.latest.get(id) : null);
 const entryOf = (model, line) => openEntry(model, line.node_id) ?? begin(model, line);
 
@@ -134,7 +134,7 @@ function begin(model, line) {
     ended: null,
     session: line.session_id ?? '',
     attempts: [{ started: time(line), ended: null, state: 'running' }],
-    retries: [], // {at, detail, cost, unknown}
+    retries: [], // {at, detail, attempt: the number of the one that began, null where a limit is waited for}
     cost: 0,
     unknown: false,
     usage: {},
@@ -149,12 +149,24 @@ function begin(model, line) {
   return entry;
 }
 
+/** A node that a spent limit held back goes on with its turn. */
+function nodeStarted(model, line) {
+  const open = openEntry(model, line.node_id);
+  if (!open) return void begin(model, line);
+  if (open.state !== 'held') return;
+  open.attempts.push({ started: time(line), ended: null, state: 'running' });
+  open.session = line.session_id ?? open.session;
+  setState(open, 'running', model);
+}
+
 function setState(entry, state, model, ended = null) {
   entry.state = state;
   entry.ended = ended;
   if (ended !== null) {
     entry.order = ++model.settled;
-    Object.assign(entry.attempts.at(-1), { ended, state });
+    // An attempt that found the limit spent has its end.
+    const last = entry.attempts.at(-1);
+    if (last.ended === null) Object.assign(last, { ended, state });
   }
   model.states.set(entry.node, state);
   model.touched.add(entry);
@@ -178,9 +190,14 @@ function nodeRetried(model, line) {
   const at = time(line);
   entry.detail = line.detail;
   if (line.round && !line.retries) return setState(entry, 'sent-back', model, at);
-  Object.assign(entry.attempts.at(-1), { ended: at, state: 'failed' });
+  Object.assign(entry.attempts.at(-1), { ended: at, state: line.held_until ? 'held' : 'failed' });
+  if (line.held_until) {
+    entry.retries.push({ at, detail: line.detail ?? '', attempt: null });
+    entry.heldUntil = Date.parse(line.held_until);
+    return setState(entry, 'held', model);
+  }
   entry.attempts.push({ started: at, ended: null, state: 'running' });
-  entry.retries.push({ at, detail: line.detail ?? '' });
+  entry.retries.push({ at, detail: line.detail ?? '', attempt: entry.attempts.length });
   entry.session = line.session_id ?? entry.session;
   model.touched.add(entry);
 }

@@ -1,6 +1,7 @@
 // What a node produced, in a box: Markdown or as it stands, folded where it is long.
 import { h } from './dom.js';
 import { markdown } from './markdown.js';
+import { ask, isLive } from './source.js';
 import { bytes, inert } from './words.js';
 
 /** More than this is not rendered on the page but linked to, in characters. */
@@ -11,7 +12,7 @@ const CHARACTERS_OPEN = 3_000;
 
 /** Fetches `url` into a box; null when there is nothing. Tells what went wrong in its place. */
 export async function fetched(url, label, plain = false) {
-  const answer = await fetch(url);
+  const answer = await ask(url);
   if (answer.status === 204 || answer.status === 404) return null;
   const text = await answer.text();
   if (!answer.ok) return h('p', { class: 'problem' }, text);
@@ -28,7 +29,8 @@ export function box(text, { url, label, whole = 0, plain = false }) {
   const raw = () => h('pre', { tabindex: '0', role: 'region', 'aria-label': label, dir: 'auto' }, shown);
   // Of a cut text the marks at its end cannot be trusted.
   const rendered = () => h('div', { class: 'markdown' }, ...markdown(shown));
-  const isPlain = plain || text.length > SHOWN_MAX;
+  const isCut = text.length > SHOWN_MAX || whole > new Blob([text]).size;
+  const isPlain = plain || isCut;
   const body = h('div', { class: 'body' }, isPlain ? raw() : rendered());
   const tools = h('div', { class: 'tools' });
   const result = h('div', { class: 'result', role: 'group', 'aria-label': label }, body, tools);
@@ -49,9 +51,7 @@ export function box(text, { url, label, whole = 0, plain = false }) {
     } }, 'raw');
     tools.append(swap);
   }
-  if (url) {
-    const cut = text.length > SHOWN_MAX ? `the first part of ${bytes(whole || text.length)} · ` : '';
-    tools.append(h('span', {}, cut, h('a', { href: url, target: '_blank', rel: 'noopener' }, 'as a file', h('span', { class: 'unseen' }, `: ${label}`))));
-  }
+  if (isCut) tools.append(h('span', {}, `the first part of ${bytes(whole || text.length)}`));
+  if (url && isLive) tools.append(h('a', { href: url, target: '_blank', rel: 'noopener' }, 'as a file', h('span', { class: 'unseen' }, `: ${label}`)));
   return result;
 }

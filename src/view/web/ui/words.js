@@ -8,6 +8,7 @@ const STATES = {
   passed: ['✓', 'passed'],
   failed: ['✗', 'failed'],
   'gate-paused': ['‖', 'waits for you'],
+  held: ['◷', 'waits for the limit'],
   paused: ['‖', 'paused'],
   'sent-back': ['↺', 'sent back'],
   stopped: ['■', 'not finished'],
@@ -53,10 +54,12 @@ function short(n) {
 
 export const bytes = (n) => (n < 1024 ? `${n} bytes` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`);
 
+const CLOCK = new Intl.DateTimeFormat([], { hour: 'numeric', minute: 'numeric', second: 'numeric', hour12: false });
+
 /** The time of day of `ts`, in the zone of the browser. */
 export function clock(ts) {
   const at = new Date(ts);
-  return Number.isNaN(at.getTime()) ? '' : at.toLocaleTimeString([], { hour12: false });
+  return Number.isNaN(at.getTime()) ? '' : CLOCK.format(at);
 }
 
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
