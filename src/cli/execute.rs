@@ -15,8 +15,8 @@ use super::failure::PAUSED;
 use super::{detach, serve};
 use crate::clock::rfc3339;
 use crate::graph::{Graph, NodeId, Work};
+use crate::leg::Claimed;
 use crate::leg::drive::{Ending, Finished, Paused};
-use crate::leg::open::Claimed;
 use crate::leg::{Leg, LegError, Order};
 use crate::node::runtime::limit;
 use crate::process::signals::{self, Stop};
@@ -38,7 +38,7 @@ const NAMED_MAX: usize = 10;
 /// A run that has its directory, and the signals to it from before that moment.
 pub(super) struct Claim {
     pub(super) run: Claimed,
-    signals: Receiver<Stop>,
+    pub(super) signals: Receiver<Stop>,
 }
 
 /// What is shown of a run.
@@ -53,20 +53,25 @@ pub(super) struct Display {
     pub(super) detached: bool,
     /// Whether a person at a terminal is shown the live view.
     pub(super) web: bool,
+    /// What a later leg must be given again, behind a space; empty for most runs.
+    pub(super) again: String,
+}
+
+/// The signals to this program, from here on: none ends it without a word.
+pub(super) fn listen() -> Result<Receiver<Stop>, Failure> {
+    signals::listen().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
 }
 
 /// Claims a new run. From here on no signal ends this program without a word.
 pub(super) fn claim(context: &Context) -> Result<Claim, Failure> {
-    let signals =
-        signals::listen().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let signals = listen()?;
     let run = Claimed::new(&context.home, &context.clock).map_err(cannot_begin)?;
     Ok(Claim { run, signals })
 }
 
 /// Claims a run for a later leg.
 pub(super) fn claim_again(run: RunId, dir: RunDir) -> Result<Claim, Failure> {
-    let signals =
-        signals::listen().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let signals = listen()?;
     let run = Claimed::again(run.clone(), dir).map_err(|error| cannot_go_on(&run, error))?;
     Ok(Claim { run, signals })
 }
@@ -137,10 +142,10 @@ pub(super) fn execute(
     }
     ledger(&run, &dir, lacks_charges, context);
     if let Ending::Paused(pause) = &ending {
-        pause_hint(&run, pause, context);
+        pause_hint(&run, pause, &display.again, context);
     }
     let code = signal.map(Stop::exit_code);
-    conclude(&run, &graph, &ending, signal).map_err(|failure| match code {
+    conclude(&run, &graph, &ending, signal, &display.again).map_err(|failure| match code {
         Some(code) => failure.exiting(code),
         None => failure,
     })
@@ -203,13 +208,17 @@ fn signal_of(finished: &Finished) -> Option<Stop> {
 }
 
 /// What a paused run waits for, and what to type (FACTS 1.13).
-fn pause_hint(run: &RunId, pause: &Paused, context: &mut Context) {
+fn pause_hint(run: &RunId, pause: &Paused, again: &str, context: &mut Context) {
     let (out, _) = context.prose();
     if !pause.gates.is_empty() {
         let gates: Vec<String> = pause.gates.iter().map(|gate| format!("\"{gate}\"")).collect();
         writeln!(out, "\nPaused: your decision is waited for at {}.", gates.join(", ")).ok();
         for gate in &pause.gates {
-            writeln!(out, "  omg resume {run} --approve {gate}\n  omg resume {run} --reject {gate}").ok();
+            writeln!(
+                out,
+                "  omg resume {run} --approve {gate}{again}\n  omg resume {run} --reject {gate}{again}"
+            )
+            .ok();
         }
     }
     if let Some(words) = &pause.limit {
@@ -217,12 +226,12 @@ fn pause_hint(run: &RunId, pause: &Paused, context: &mut Context) {
         let local = pause.lifts.map(|at| when::local(&rfc3339(at), &TimeZone::system()));
         let later = local.or_else(|| limit::resets(words));
         let later = later.map(|when| format!("    (after {when})")).unwrap_or_default();
-        writeln!(out, "  omg resume {run} --retry-failed{later}").ok();
+        writeln!(out, "  omg resume {run} --retry-failed{again}{later}").ok();
     }
     if let Some(bound) = pause.bound() {
         writeln!(out, "\nPaused: {bound}.").ok();
         let flag = raised(pause);
-        writeln!(out, "  omg resume {run} --retry-failed {flag}").ok();
+        writeln!(out, "  omg resume {run} --retry-failed{again} {flag}").ok();
     }
     out.flush().ok();
 }
@@ -296,7 +305,13 @@ fn ledger(run: &RunId, dir: &RunDir, lacks_charges: bool, context: &mut Context)
 }
 
 /// Whoever sent a signal is owed its exit code, also when the run ended or paused by itself at that moment (case A6).
-fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -> Result<u8, Failure> {
+fn conclude(
+    run: &RunId,
+    graph: &Graph,
+    ending: &Ending,
+    signal: Option<Stop>,
+    again: &str,
+) -> Result<u8, Failure> {
     let late = |signal: Stop, when: &str, hint: String| {
         let failure = Failure::new(format!("run {run}: {} came when {when}", signal.name()));
         Err(failure.hinted(hint).exiting(signal.exit_code()))
@@ -308,12 +323,12 @@ fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -
         Ending::Paused(_) => signal.map_or(Ok(PAUSED), |signal| {
             late(signal, "it was pausing", format!("it is paused all the same: omg show {run}"))
         }),
-        Ending::Stopped(signal) | Ending::Abandoned(signal) => Err(interrupted(run, *signal)),
-        Ending::Unrecorded { why, passed } => Err(unrecorded(run, why, *passed)),
-        Ending::Failed { halted: Some(node), .. } => {
-            Err(Failure::new(format!("run {run}: halted after node \"{node}\" failed"))
-                .hinted(format!("see why: omg show {run} {node}; then omg resume {run} --retry-failed")))
-        }
+        Ending::Stopped(signal) | Ending::Abandoned(signal) => Err(interrupted(run, *signal, again)),
+        Ending::Unrecorded { why, passed } => Err(unrecorded(run, why, *passed, again)),
+        Ending::Failed { halted: Some(node), .. } => Err(Failure::new(format!(
+            "run {run}: halted after node \"{node}\" failed"
+        ))
+        .hinted(format!("see why: omg show {run} {node}; then omg resume {run} --retry-failed{again}"))),
         Ending::Failed { halted: None, failed } => {
             let names: Vec<String> = failed.iter().map(|node| format!("\"{node}\"")).collect();
             let failure =
@@ -322,25 +337,26 @@ fn conclude(run: &RunId, graph: &Graph, ending: &Ending, signal: Option<Stop>) -
                 graph.find(id.as_str()).is_some_and(|ix| matches!(graph.node(ix).work, Work::Gate))
             };
             Err(match failed.iter().find(|id| !is_gate(id)) {
-                Some(first) => failure
-                    .hinted(format!("see why: omg show {run} {first}; then omg resume {run} --retry-failed")),
+                Some(first) => failure.hinted(format!(
+                    "see why: omg show {run} {first}; then omg resume {run} --retry-failed{again}"
+                )),
                 None => failure.hinted("a rejected gate stays rejected; to decide anew run the graph again"),
             })
         }
     }
 }
 
-fn unrecorded(run: &RunId, why: &str, passed: bool) -> Failure {
+fn unrecorded(run: &RunId, why: &str, passed: bool, again: &str) -> Failure {
     let what =
         if passed { "every node passed, but that is not recorded" } else { "it could not be recorded" };
     Failure::new(format!("run {run}: {what}: {why}")).hinted(format!(
-        "make room, or its directory writable again; then omg resume {run} --retry-failed goes on from what is recorded"
+        "make room, or its directory writable again; then omg resume {run} --retry-failed{again} goes on from what is recorded"
     ))
 }
 
-fn interrupted(run: &RunId, signal: Stop) -> Failure {
+fn interrupted(run: &RunId, signal: Stop, again: &str) -> Failure {
     Failure::new(format!("run {run}: interrupted by {}", signal.name()))
-        .hinted(format!("what passed is kept; go on with omg resume {run} --retry-failed"))
+        .hinted(format!("what passed is kept; go on with omg resume {run} --retry-failed{again}"))
         .exiting(signal.exit_code())
 }
 

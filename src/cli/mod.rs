@@ -2,6 +2,7 @@
 //!
 //! One file a command. [`main`] is all that the binary calls. Misuse exits 1 (DECISIONS 26), because 2 means paused.
 
+mod auto;
 mod completions;
 mod console;
 mod context;
@@ -25,6 +26,7 @@ mod misuse;
 mod new;
 mod order;
 mod output;
+mod planner;
 mod prune;
 mod reference;
 mod rehearse;
@@ -63,11 +65,11 @@ pub use reference::reference;
     subcommand_required = true,
     arg_required_else_help = true,
     infer_long_args = false,
-    after_help = "Exit codes: 0 passed, 1 failed or misused, 2 paused, 130/143/129 interrupted by INT/TERM/HUP.\n\
+    after_help = "Exit codes: 0 passed, 1 failed or misused, 2 paused, 3 auto refused for want of build evidence, 130/143/129 interrupted by INT/TERM/HUP.\n\
                   Runs are kept under $OMG_HOME, else ~/.oh-my-graph."
 )]
 struct Omg {
-    /// The CLI that answers prompts, for run, lint and doctor; claude unless it says codex.
+    /// The CLI that answers prompts, for run, auto, lint and doctor; claude unless it says codex.
     #[arg(long, global = true, value_name = "RUNTIME", value_parser = runtimes())]
     runtime: Option<RuntimeKind>,
     /// When to use colour.
@@ -85,6 +87,8 @@ enum Command {
     New(Deferred<new::Args>),
     /// Runs a graph.
     Run(Deferred<run::Args>),
+    /// Plans a graph for a goal, and runs it.
+    Auto(Deferred<auto::Args>),
     /// Runs a graph with scripted replies: no model, no commands, no money.
     Rehearse(Deferred<rehearse::Args>),
     /// Goes on with a run that paused, failed or was interrupted.
@@ -124,7 +128,7 @@ enum Command {
 impl Command {
     /// Whether what it prints only shows a run, which is done whoever looks.
     fn is_display(&self) -> bool {
-        matches!(self, Command::Run(_) | Command::Rehearse(_) | Command::Resume(_))
+        matches!(self, Command::Run(_) | Command::Auto(_) | Command::Rehearse(_) | Command::Resume(_))
     }
 }
 
@@ -164,11 +168,12 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
     let Omg { runtime, command, .. } = omg;
     match command {
         Command::Run(Deferred(args)) => run::run(args, runtime.unwrap_or_default(), context),
+        Command::Auto(Deferred(args)) => auto::run(&args, runtime.unwrap_or_default(), context),
         Command::Resume(Deferred(args)) => resume::run(&args, runtime, context),
         Command::Lint(Deferred(args)) => lint::run(&args, runtime.unwrap_or_default(), context),
         Command::Doctor(Deferred(args)) => doctor::run(&args, runtime, context),
         other => match (runtime, other) {
-            (Some(_), _) => Err(Failure::new("--runtime belongs to run, resume, lint and doctor")
+            (Some(_), _) => Err(Failure::new("--runtime belongs to run, auto, resume, lint and doctor")
                 .hinted("leave it out: this command asks no model")),
             (None, Command::Init(Deferred(args))) => init::run(&args, context),
             (None, Command::New(Deferred(args))) => new::run(&args, context),

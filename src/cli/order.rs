@@ -95,7 +95,7 @@ impl BoundFlags {
 }
 
 /// A number of nodes, however wrong; what cannot be is refused when the graph is known.
-fn whole(word: &str) -> Result<i64, String> {
+pub(super) fn whole(word: &str) -> Result<i64, String> {
     word.parse().map_err(|_| format!("it takes a whole number from 0 to {CONCURRENCY_MAX}"))
 }
 
@@ -155,7 +155,8 @@ pub(super) fn start(
     let title =
         format!("Running graph \"{}\" (run {})", graph_file::title(&common.graph, &loaded), claimed.run.run);
     let Manner { detached, web, .. } = manner;
-    let display = Display { title, json: common.json, quiet: common.quiet, detached, web };
+    let display =
+        Display { title, json: common.json, quiet: common.quiet, detached, web, again: String::new() };
     let inherited = Inherited::first(&loaded.graph);
     let order = Order {
         encoded: loaded.encoded(),
@@ -199,30 +200,37 @@ fn mention_advice(common: &Common, loaded: &Loaded, context: &mut Context) {
 
 /// The number of slots; a number that cannot be is refused in plain words (case C11).
 pub(super) fn slots(graph: &Graph, flag: Option<i64>, context: &mut Context) -> Result<usize, Failure> {
-    let flag = match flag {
-        None | Some(0) => None,
-        Some(asked) => Some(usize::try_from(asked).map_err(|_| {
-            Failure::new(format!("--concurrency {asked}: at least one node must be able to run"))
-                .hinted(format!("give a number from 1 to {CONCURRENCY_MAX}, or 0 for the graph's own"))
-        })?),
-    };
-    if let Some(asked) = flag.filter(|asked| *asked > CONCURRENCY_MAX) {
+    let asked = asked_slots(flag)?;
+    if let Some(asked) = asked.filter(|asked| *asked > CONCURRENCY_MAX) {
         writeln!(context.err, "note: --concurrency {asked} is capped at {CONCURRENCY_MAX}").ok();
     }
-    Ok(graph.effective_concurrency(flag))
+    Ok(graph.effective_concurrency(asked))
+}
+
+/// What `--concurrency` asks for, if anything.
+pub(super) fn asked_slots(flag: Option<i64>) -> Result<Option<usize>, Failure> {
+    let Some(asked) = flag.filter(|asked| *asked != 0) else { return Ok(None) };
+    usize::try_from(asked).map(Some).map_err(|_| {
+        Failure::new(format!("--concurrency {asked}: at least one node must be able to run"))
+            .hinted(format!("give a number from 1 to {CONCURRENCY_MAX}, or 0 for the graph's own"))
+    })
 }
 
 /// The inputs, or everything that is wrong with them.
 pub(super) fn input_values(common: &Common, graph: &Graph) -> Result<BTreeMap<String, String>, Failure> {
-    inputs::resolve(graph, &common.input, common.inputs.as_deref()).map_err(|errors| {
-        let hint = errors.iter().find_map(inputs::InputError::hint);
-        let list: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        let failure = Failure::new(format!("{}: {}", common.graph.display(), list.join("; ")));
-        match hint {
-            Some(hint) => failure.hinted(hint),
-            None => failure,
-        }
-    })
+    inputs::resolve(graph, &common.input, common.inputs.as_deref())
+        .map_err(|errors| wrong_inputs(&common.graph.display().to_string(), &errors))
+}
+
+/// Everything that is wrong with the inputs of `place`.
+pub(super) fn wrong_inputs(place: &str, errors: &[inputs::InputError]) -> Failure {
+    let hint = errors.iter().find_map(inputs::InputError::hint);
+    let list: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let failure = Failure::new(format!("{place}: {}", list.join("; ")));
+    match hint {
+        Some(hint) => failure.hinted(hint),
+        None => failure,
+    }
 }
 
 /// Refuses with the first of `reasons`, all of them told.

@@ -5,11 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::auto::VerifyFlags;
 use super::context::Context;
 use super::execute::{self, Claim, Display};
 use super::order::{BoundFlags, QuotaFlag};
 use super::services::Services;
-use super::{Failure, detach, left_lanes, order, services};
+use super::{Failure, auto, detach, left_lanes, order, services};
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
 use crate::leg::again::{self, Inherited, Purpose, waiting};
@@ -17,6 +18,8 @@ use crate::leg::{Order, Planned, preflight};
 use crate::load::Source;
 use crate::node::runtime::RuntimeKind;
 use crate::node::runtime::rehearsal::{Rehearsal, read};
+use crate::plan::later::{Later, later};
+use crate::plan::verify_flags::VerifyCommand;
 use crate::process::Launcher;
 use crate::record::aside;
 use crate::record::lock::{self, Probe};
@@ -28,6 +31,7 @@ use crate::record::{Durability, RunDir, RunId, Snapshot};
 use crate::schedule::gate::Decision;
 use crate::text::sanitize;
 use crate::view::history::lookup::find_run;
+use crate::view::term::plan;
 
 /// Goes on with a run that paused, failed or was interrupted.
 ///
@@ -54,6 +58,11 @@ pub(super) struct Args {
     bounds: BoundFlags,
     #[command(flatten)]
     quota: QuotaFlag,
+    #[command(flatten)]
+    verify: VerifyFlags,
+    /// Gives no planned node your skills, as no later leg does.
+    #[arg(long)]
+    no_skill_activation: bool,
     #[command(flatten)]
     background: detach::Flags,
     /// Does not serve the live view of this leg.
@@ -91,6 +100,12 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
     let (_, graph) = crate::graph::from_snapshot(standing.snapshot.graph.get())
         .map_err(|error| Failure::new(format!("run {run}: its graph cannot be read: {error}")))?;
     warn_of_change(&standing.snapshot, context);
+    if args.verify.is_given() && standing.snapshot.tool_policies.is_empty() {
+        return Err(Failure::new(format!(
+            "run {run}: --verify-cmd is for planned runs, and its graph was written by hand"
+        ))
+        .hinted("leave it out: the graph's own checks are what decides"));
+    }
     let Some(purpose) = purpose(args, &run, &graph, &standing)? else {
         return redirect(&run, &graph, &standing, context);
     };
@@ -274,12 +289,17 @@ fn resume(
     claimed: Claim,
     graph: Graph,
     standing: Standing,
-    inherited: Inherited,
+    mut inherited: Inherited,
     purpose: &Purpose,
     context: &mut Context,
 ) -> Result<u8, Failure> {
     let Standing { snapshot, attempts, .. } = standing;
     let base = base(&snapshot)?;
+    let verify = args.verify.read()?;
+    let (graph, planned) = match Planned::of(&snapshot) {
+        Some(planned) => replanned(&snapshot, planned, kind, verify.as_ref(), context)?,
+        None => (graph, None),
+    };
     let slots = order::slots(&graph, args.concurrency, context)?;
     let (services, rehearsal) = services(kind, &graph, &claimed.run.dir, &attempts)?;
     let mut refusals = preflight::refusals(&graph, &snapshot.inputs, &base);
@@ -293,8 +313,12 @@ fn resume(
             refusals.join("; ")
         )));
     }
-    let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, services::whereabouts(kind));
-    order::warn_of_settings(&settings, context);
+    // What loads no settings file is not misled by one.
+    if planned.as_ref().is_none_or(|planned| planned.ceiling.is_loaded()) {
+        let places = services::whereabouts(kind);
+        let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
+        order::warn_of_settings(&settings, context);
+    }
     order::warn(&services.runtime.preflight(&graph), context);
     for line in &inherited.warnings {
         writeln!(context.err, "warning: {line}").ok();
@@ -305,9 +329,12 @@ fn resume(
         quiet: args.quiet,
         detached: args.background.is_copy(),
         web: !args.no_web,
+        again: auto::again(verify.as_ref()),
     };
-    let planned = Planned::of(&snapshot).map(Planned::later);
     let bounds = again::bounds(&snapshot, args.bounds.read()?);
+    if let Some(planned) = &planned {
+        inherited.before.spent += planned.planning.0;
+    }
     let order = Order {
         encoded: snapshot.graph,
         source_path: snapshot.graph_source_path,
@@ -331,6 +358,33 @@ fn resume(
         inherited,
     };
     execute::execute(claimed, order, &display, context)
+}
+
+/// A planned graph as this leg runs it, with what is said of it.
+fn replanned(
+    snapshot: &Snapshot,
+    planned: Planned,
+    kind: RuntimeKind,
+    verify: Option<&VerifyCommand>,
+    context: &mut Context,
+) -> Result<(Graph, Option<Planned>), Failure> {
+    let run = &snapshot.run_id;
+    let (raw, _) = crate::graph::from_snapshot(snapshot.graph.get())
+        .map_err(|error| Failure::new(format!("run {run}: its graph cannot be read: {error}")))?;
+    let Later { graph, ceiling, attached, agents, skills } =
+        later(raw, planned.ceiling, verify).map_err(|error| {
+            let failure = Failure::new(format!("run {run}: {error}"));
+            match error.hint() {
+                Some(hint) => failure.hinted(hint),
+                None => failure,
+            }
+        })?;
+    let loaded = ceiling.is_loaded();
+    let screen =
+        plan::Again { attached: &attached, verify, agents: &agents, skills: &skills, runtime: kind, loaded };
+    let (out, _) = context.prose();
+    write!(out, "{}", screen.print()).ok();
+    Ok((graph, Some(Planned { ceiling, ..planned })))
 }
 
 /// The leg runs where the run was started, not where resume was typed (case D1).

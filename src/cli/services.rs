@@ -38,6 +38,18 @@ pub(super) fn wire(kind: RuntimeKind, graph: &Graph, run: &str) -> Result<Servic
     Ok(Services { runtime, shell, launcher, git })
 }
 
+/// The services for planning and for what is planned, which names no worktree.
+///
+/// # Errors
+/// When the runtime's CLI is not installed.
+pub(super) fn for_plan(kind: RuntimeKind, run: &str) -> Result<Services, Failure> {
+    let launcher = Arc::new(Launcher::new(run));
+    let program = find::find(kind.as_str()).map_err(|missing| not_installed("planning", kind, &missing))?;
+    let runtime = runtime(kind, &launcher, program);
+    let shell = Arc::new(SystemShell::new(Arc::clone(&launcher)));
+    Ok(Services { runtime, shell, launcher, git: None })
+}
+
 /// The runtime for looking at a graph without running it: its CLI need not be installed.
 pub(super) fn for_preflight(kind: RuntimeKind) -> Arc<dyn Runtime> {
     let program = find::find(kind.as_str()).unwrap_or_else(|_| PathBuf::from(kind.as_str()));
@@ -90,7 +102,12 @@ fn program(kind: RuntimeKind, graph: &Graph) -> Result<PathBuf, Failure> {
         return Ok(PathBuf::from(word));
     };
     find::find(word).map_err(|missing| {
-        Failure::new(format!("node \"{}\" needs {word}: {missing}", first.id))
+        not_installed(&format!("node \"{}\"", first.id), kind, &missing)
             .hinted(format!("install {word} and log in to it, or try the graph with omg rehearse"))
     })
+}
+
+fn not_installed(who: &str, kind: RuntimeKind, missing: &find::NotFound) -> Failure {
+    let word = kind.as_str();
+    Failure::new(format!("{who} needs {word}: {missing}")).hinted(format!("install {word} and log in to it"))
 }

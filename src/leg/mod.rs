@@ -5,6 +5,7 @@
 //! Knows no command line and no screen.
 
 pub mod again;
+pub mod claim;
 pub mod drive;
 pub mod open;
 pub mod planned;
@@ -12,6 +13,7 @@ pub mod preflight;
 pub mod to_come;
 mod watched;
 
+pub use claim::Claimed;
 pub use drive::Finished;
 pub use open::{Leg, LegError, Order};
 pub use planned::Planned;

@@ -11,6 +11,7 @@ use crate::clock::SharedClock;
 use crate::graph::node::PermissionMode;
 use crate::graph::{Bounds, Graph, NodeId};
 use crate::leg::again::Inherited;
+use crate::leg::claim::Claimed;
 use crate::leg::planned::Planned;
 use crate::node::worktree::Git;
 use crate::node::{Runtime, Shell};
@@ -18,12 +19,12 @@ use crate::process::Launcher;
 use crate::record::artifact::{self, ArtifactError};
 use crate::record::event::Held;
 use crate::record::feed::FeedError;
-use crate::record::lock::{self, LegLock, LockError};
-use crate::record::mint::{self, MintError};
+use crate::record::lock::{LegLock, LockError};
+use crate::record::mint::MintError;
 use crate::record::observe::{Notice, Observer};
 use crate::record::snapshot::{BoundsState, GateState, SCHEMA};
 use crate::record::{
-    Durability, Event, EventKind, Feed, Home, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage,
+    Durability, Event, EventKind, Feed, RunDir, RunId, Snapshot, SnapshotError, SnapshotWriter, Usage,
 };
 use crate::schedule::gate::Decision;
 use crate::schedule::halt::Halt;
@@ -118,37 +119,6 @@ pub struct Leg {
     _lock: LegLock,
 }
 
-/// A run that has its directory and its lock, and has said nothing yet.
-pub struct Claimed {
-    /// The run.
-    pub run: RunId,
-    /// Its directory.
-    pub dir: RunDir,
-    lock: LegLock,
-}
-
-impl Claimed {
-    /// Claims a run that is there already, for a later leg.
-    ///
-    /// # Errors
-    /// When another leg holds its lock.
-    pub fn again(run: RunId, dir: RunDir) -> Result<Self, LegError> {
-        let lock = lock::acquire(&dir)?;
-        artifact::remove_leftovers(&dir);
-        Ok(Claimed { run, dir, lock })
-    }
-
-    /// Claims a new run under `home`.
-    ///
-    /// # Errors
-    /// When its directory or its lock cannot be had.
-    pub fn new(home: &Home, clock: &SharedClock) -> Result<Self, LegError> {
-        let (run, dir) = mint::new_run(home, &**clock)?;
-        let lock = lock::acquire(&dir)?;
-        Ok(Claimed { run, dir, lock })
-    }
-}
-
 impl Leg {
     /// Opens a leg of a claimed run and says so in its feed. The first one writes its snapshot at once; a later one with
     /// its first record.
@@ -161,10 +131,29 @@ impl Leg {
         clock: SharedClock,
         observer: Arc<dyn Observer>,
     ) -> Result<Self, LegError> {
-        let Claimed { run, dir, lock } = claimed;
+        let unfinished = claimed.unfinished(&order);
+        let opened = Self::begin(claimed, order, clock, observer);
+        if let (Err(_), Some(unfinished)) = (&opened, unfinished) {
+            // It was said that the run is being planned; that nothing came of it is said too.
+            unfinished.close();
+        }
+        opened
+    }
+
+    fn begin(
+        claimed: Claimed,
+        order: Order,
+        clock: SharedClock,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, LegError> {
+        let Claimed { run, dir, lock, planning } = claimed;
         order.launcher.name_run(run.as_str());
         let halt = Halt::new().map_err(|source| LegError::System { what: "make a pipe", source })?;
-        let feed = Arc::new(Feed::open(&dir, &run, Arc::clone(&clock))?);
+        let is_guarded = planning.is_some();
+        let feed = match planning {
+            Some(feed) => feed,
+            None => Arc::new(Feed::open(&dir, &run, Arc::clone(&clock))?),
+        };
         if let Some(script) = order.rehearsal.as_ref().filter(|script| !script.is_empty()) {
             artifact::persist(&dir.script(), script.as_bytes())?;
         }
@@ -180,39 +169,46 @@ impl Leg {
         observer.notice(Notice::Fed);
         let (halt, snapshot) = (Arc::new(halt), Arc::new(snapshot));
         let leg = Leg { run, dir, order, feed, snapshot, observer, clock, halt, _lock: lock };
-        leg.post_guard();
+        if !is_guarded {
+            leg.post_guard();
+        }
         Ok(leg)
     }
 }
 
-/// The first line of the leg. It carries what attempts may have cost that died with the engine of an earlier leg.
+/// The first line of the leg. It carries what its plan cost, or what attempts may have cost that died with the engine of an earlier leg.
 fn started(order: &Order) -> Event {
     let lost = order.inherited.lost.iter();
     let held: Vec<Held> =
         lost.map(|node| Held::new(node.as_str(), Cost::UNKNOWN, Usage::default())).collect();
-    Event {
-        rehearsal: order.rehearsal.is_some(),
-        cost_unknown: !held.is_empty(),
-        held,
-        ..Event::new(EventKind::RunStarted)
+    let mut event = Event { rehearsal: order.rehearsal.is_some(), ..Event::new(EventKind::RunStarted) };
+    // A plan is committed by the first leg, and paid there.
+    if let Some(planned) = order.planned.as_ref().filter(|_| order.inherited.leg == 1) {
+        event.set_charge(planned.planning.0, planned.planning.1);
     }
+    event.cost_unknown |= !held.is_empty();
+    event.held = held;
+    event
 }
 
 fn snapshot_at_start(run: &RunId, order: &Order) -> Snapshot {
+    let planned = order.planned.as_ref();
+    let (cost, usage) = planned.map(|planned| planned.planning).unwrap_or_default();
     Snapshot {
         schema: SCHEMA,
         run_id: run.to_string(),
         runtime: order.runtime.name().to_owned(),
-        planning_cost_usd: 0.0,
-        planning_cost_unknown: false,
-        planning_usage: Usage::default(),
+        planning_cost_usd: cost.known.usd(),
+        planning_cost_unknown: cost.is_unknown(),
+        planning_usage: usage,
         graph_source_path: order.source_path.clone(),
         graph_sha256: order.sha256.clone(),
         graph: order.encoded.clone(),
         inputs: order.inputs.clone(),
         continue_on_fail: order.continue_on_fail,
         default_permission_mode: order.default_mode.as_str().to_owned(),
-        tool_policies: order.planned.as_ref().map(Planned::policies).unwrap_or_default(),
+        tool_policies: planned.map(Planned::policies).unwrap_or_default(),
+        build_evidence: planned.and_then(|planned| planned.evidence.clone()),
         nodes: order.inherited.stood.clone(),
         gate: gate_state(&order.inherited.decisions, &[]),
         cwd: order.base.to_string_lossy().into_owned(),

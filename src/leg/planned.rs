@@ -6,14 +6,19 @@ use std::collections::BTreeMap;
 
 use crate::graph::NodeId;
 use crate::node::policy::{Ceiling, Policy};
-use crate::record::Snapshot;
-use crate::record::snapshot::PolicyState;
+use crate::record::snapshot::{EvidenceState, PolicyState};
+use crate::record::{Snapshot, Usage};
+use crate::text::money::{Cost, Money};
 
 /// What makes a run a planned one.
 #[derive(Clone, Debug, Default)]
 pub struct Planned {
     /// What each node may do.
     pub ceiling: Ceiling,
+    /// What planning cost, and its tokens.
+    pub planning: (Cost, Usage),
+    /// How the question of build evidence was answered.
+    pub evidence: Option<EvidenceState>,
 }
 
 impl Planned {
@@ -24,13 +29,12 @@ impl Planned {
         }
         let policies = snapshot.tool_policies.iter();
         let ceiling = policies.filter_map(|(id, state)| Some((NodeId::parse(id)?, policy(state)))).collect();
-        Some(Planned { ceiling })
-    }
-
-    /// The same for a later leg: what was staged lay where nodes could write, and is neither used nor replaced.
-    #[must_use]
-    pub fn later(self) -> Self {
-        Planned { ceiling: self.ceiling.without_plugins() }
+        let cost = Cost {
+            known: Money::from_usd(snapshot.planning_cost_usd).unwrap_or(Money::ZERO),
+            unknown: u32::from(snapshot.planning_cost_unknown),
+        };
+        let evidence = snapshot.build_evidence.clone();
+        Some(Planned { ceiling, planning: (cost, snapshot.planning_usage), evidence })
     }
 
     /// The policies as `state.json` keeps them.

@@ -2,20 +2,38 @@
 //!
 //! A leg without a guard runs as well as any; what is lost is said.
 
+use std::sync::Arc;
+
 use crate::leg::open::Leg;
-use crate::record::aside;
-use crate::record::observe::Notice;
+use crate::process::Launcher;
+use crate::record::observe::{Notice, Observer};
+use crate::record::{RunDir, aside};
 
 impl Leg {
     /// Posts the guard, except over a rehearsal, which has no children.
     pub(super) fn post_guard(&self) {
-        let observer = std::sync::Arc::clone(&self.observer);
-        let warn = move |message: String| observer.notice(Notice::Warning { node: None, message });
-        if let Err(error) = aside::forget_guard(&self.dir) {
-            warn(format!("what an earlier guard left cannot be removed: {error}"));
-        }
-        if self.order.rehearsal.is_none() {
-            self.order.launcher.post_guard(self.dir.path().to_owned(), Box::new(warn));
+        if self.order.rehearsal.is_some() {
+            forget(&self.dir, &*self.observer);
+        } else {
+            post(&self.order.launcher, &self.dir, &self.observer);
         }
     }
+}
+
+/// Posts a guard over the children of `launcher`.
+pub(super) fn post(launcher: &Launcher, dir: &RunDir, observer: &Arc<dyn Observer>) {
+    forget(dir, &**observer);
+    let observer = Arc::clone(observer);
+    launcher.post_guard(dir.path().to_owned(), Box::new(move |message| warn(&*observer, message)));
+}
+
+/// Removes what the guard of an earlier leg left.
+fn forget(dir: &RunDir, observer: &dyn Observer) {
+    if let Err(error) = aside::forget_guard(dir) {
+        warn(observer, format!("what an earlier guard left cannot be removed: {error}"));
+    }
+}
+
+fn warn(observer: &dyn Observer, message: String) {
+    observer.notice(Notice::Warning { node: None, message });
 }

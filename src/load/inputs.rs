@@ -88,20 +88,7 @@ pub fn resolve(
     arguments: &[String],
     file: Option<&Path>,
 ) -> Result<BTreeMap<String, String>, Vec<InputError>> {
-    let mut errors = Vec::new();
-    let mut given: Vec<(String, String)> = Vec::new();
-    if let Some(path) = file {
-        match from_file(path) {
-            Ok(pairs) => given.extend(pairs),
-            Err(mut wrong) => errors.append(&mut wrong),
-        }
-    }
-    for argument in arguments {
-        match argument.split_once('=') {
-            Some((name, value)) if !name.is_empty() => given.push((name.to_owned(), value.to_owned())),
-            _ => errors.push(InputError::Malformed { argument: argument.clone() }),
-        }
-    }
+    let (given, mut errors) = given(arguments, file);
     let used = used(graph);
     let known: BTreeSet<&str> = graph.inputs.iter().map(String::as_str).chain(used.keys().copied()).collect();
     let mut inputs = BTreeMap::new();
@@ -135,6 +122,40 @@ pub fn resolve(
         field,
     }));
     if errors.is_empty() { Ok(inputs) } else { Err(errors) }
+}
+
+/// The inputs of a run whose graph is not known yet.
+///
+/// # Errors
+/// Everything that is wrong with them by themselves.
+pub fn ahead(arguments: &[String], file: Option<&Path>) -> Result<BTreeMap<String, String>, Vec<InputError>> {
+    let (given, mut errors) = given(arguments, file);
+    let mut inputs = BTreeMap::new();
+    for (name, value) in given {
+        if let Some(_first) = inputs.insert(name.clone(), value) {
+            errors.push(InputError::Twice { name });
+        }
+    }
+    if errors.is_empty() { Ok(inputs) } else { Err(errors) }
+}
+
+/// What was given, in the order of the file and the arguments, and what could not be read.
+fn given(arguments: &[String], file: Option<&Path>) -> (Vec<(String, String)>, Vec<InputError>) {
+    let mut errors = Vec::new();
+    let mut given: Vec<(String, String)> = Vec::new();
+    if let Some(path) = file {
+        match from_file(path) {
+            Ok(pairs) => given.extend(pairs),
+            Err(mut wrong) => errors.append(&mut wrong),
+        }
+    }
+    for argument in arguments {
+        match argument.split_once('=') {
+            Some((name, value)) if !name.is_empty() => given.push((name.to_owned(), value.to_owned())),
+            _ => errors.push(InputError::Malformed { argument: argument.clone() }),
+        }
+    }
+    (given, errors)
 }
 
 /// The inputs that some node uses, each with the first node that does and its key.

@@ -112,6 +112,20 @@ pub struct NoPlan {
     pub warnings: Vec<String>,
 }
 
+impl NoPlan {
+    /// A plan that came when the person had ended it.
+    pub fn cancelled(plan: &Plan) -> Self {
+        NoPlan {
+            why: "the planner was ended".to_owned(),
+            is_cancelled: true,
+            spec: None,
+            paid: plan.paid,
+            replanned: plan.replanned.clone(),
+            warnings: plan.warnings.clone(),
+        }
+    }
+}
+
 /// Buys a plan.
 ///
 /// # Errors

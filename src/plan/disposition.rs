@@ -69,6 +69,8 @@ pub fn refusals(raw: &RawGraph, graph: &Graph, inputs: &BTreeSet<String>) -> Vec
         let label = crate::graph::check::Label::of(raw, at);
         refusals.extend(of_node(node, inputs).into_iter().map(|refusal| format!("{label}: {refusal}")));
     }
+    // A run would refuse these before its first node, and the plan would be paid for nothing.
+    refusals.extend(lint::never_there(graph).iter().map(ToString::to_string));
     refusals
 }
 

@@ -7,6 +7,7 @@ pub mod call;
 pub mod chat;
 pub mod disposition;
 pub mod evidence;
+pub mod later;
 pub mod prompt;
 pub mod repair;
 pub mod reply;

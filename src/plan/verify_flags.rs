@@ -13,6 +13,7 @@ use super::evidence::VERIFY_FLAG;
 use crate::graph::node::VERIFY_TIMEOUT_MAX;
 use crate::process::find;
 use crate::text::duration::{self, DurationError, Signed};
+use crate::text::shell_word::shell_word;
 
 /// The flag that bounds it.
 pub const TIMEOUT_FLAG: &str = "--verify-timeout";
@@ -37,6 +38,17 @@ pub struct VerifyCommand {
     pub command: String,
     /// How long it may take, at most [`VERIFY_TIMEOUT_MAX`].
     pub timeout: Duration,
+}
+
+impl VerifyCommand {
+    /// The flags that give it again, as words of a shell.
+    pub fn words(&self) -> String {
+        let timeout = match self.timeout {
+            VERIFY_TIMEOUT_MAX => String::new(),
+            time => format!(" {TIMEOUT_FLAG} {}", duration::exact(time)),
+        };
+        format!("{VERIFY_FLAG} {}{timeout}", shell_word(&self.command))
+    }
 }
 
 /// What is wrong with the flags.

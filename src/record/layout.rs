@@ -40,6 +40,11 @@ impl Home {
         self.0.join("runs")
     }
 
+    /// The directory of plans that belong to no run: previews, and refused replies of commands that make no run.
+    pub fn plans(&self) -> PathBuf {
+        self.0.join("plans")
+    }
+
     /// The directory of what can be made anew at any time (internal).
     pub fn cache(&self) -> PathBuf {
         self.0.join("cache")
@@ -112,6 +117,16 @@ impl RunDir {
     /// The script of a rehearsal, for its later legs (DECISIONS 24, internal).
     pub fn script(&self) -> PathBuf {
         self.0.join("rehearsal.yaml")
+    }
+
+    /// The plan of a planned run, as it was bought and checked; a graph file.
+    pub fn plan(&self) -> PathBuf {
+        self.0.join("graph.json")
+    }
+
+    /// The reply of a planner that was refused, kept because it was paid for. Never called a graph, since none may run it.
+    pub fn rejected(&self) -> PathBuf {
+        self.0.join("rejected.json")
     }
 
     /// The lock.

@@ -45,11 +45,19 @@ pub fn run_id(clock: &dyn Clock) -> RunId {
 
 /// Mints an id and creates its directory under `home`.
 pub fn new_run(home: &Home, clock: &dyn Clock) -> Result<(RunId, RunDir), MintError> {
-    let runs = home.runs();
+    new_under(home.runs(), clock)
+}
+
+/// The same for a plan that belongs to no run; its directory holds a plan's files and no others.
+pub fn new_plan(home: &Home, clock: &dyn Clock) -> Result<RunDir, MintError> {
+    new_under(home.plans(), clock).map(|(_, directory)| directory)
+}
+
+fn new_under(runs: PathBuf, clock: &dyn Clock) -> Result<(RunId, RunDir), MintError> {
     private::create_directories(&runs).map_err(|source| MintError::Io { path: runs.clone(), source })?;
     for _ in 0..TRIES_MAX {
         let id = run_id(clock);
-        let directory = home.run(&id);
+        let directory = RunDir::new(runs.join(id.as_str()));
         match private::create_directory(directory.path()) {
             Ok(()) => return Ok((id, directory)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

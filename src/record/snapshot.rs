@@ -56,6 +56,9 @@ pub struct Snapshot {
     /// What each node of a planned graph may do, by node id; absent for a hand-written one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tool_policies: BTreeMap<String, PolicyState>,
+    /// How the question of build evidence was answered; absent for a hand-written graph, which is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_evidence: Option<EvidenceState>,
     /// What settled, by node id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, Record>,
@@ -95,6 +98,20 @@ pub struct PolicyState {
     /// Where staged agents and skills lay; no later leg uses them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plugin_dirs: Vec<String>,
+}
+
+/// The question of build evidence, answered when a planned run was started (ADR 0030 of the design).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EvidenceState {
+    /// `attached`, `declared`, `disclosed` or `none-detected`.
+    pub answer: String,
+    /// What was typed to give the answer, for the two that a person gives.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub declared_by: String,
+    /// The names of the files by which a build system was known; never a command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<String>,
 }
 
 /// Bounds on a whole run.

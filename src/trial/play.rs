@@ -10,9 +10,10 @@ use crossbeam_channel::never;
 
 use crate::clock::SharedClock;
 use crate::graph::{Graph, NodeId};
+use crate::leg::Claimed;
 use crate::leg::again::{self, Inherited, Purpose, waiting};
 use crate::leg::drive::{Ending, Finished};
-use crate::leg::open::{Claimed, DEFAULT_MODE};
+use crate::leg::open::DEFAULT_MODE;
 use crate::leg::{Leg, LegError, Order};
 use crate::node::runtime::rehearsal::Rehearsal;
 use crate::process::Launcher;

@@ -155,7 +155,8 @@ impl Runtime for Codex {
     }
 }
 
-fn sandbox(mode: PermissionMode) -> &'static str {
+/// The sandbox that a permission mode means.
+pub fn sandbox(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "read-only",
         PermissionMode::BypassPermissions => "danger-full-access",

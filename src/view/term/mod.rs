@@ -5,6 +5,7 @@
 pub mod feed_lines;
 pub mod ledger;
 mod live;
+pub mod plan;
 pub mod progress;
 pub mod style;
 mod transcript;

@@ -4,14 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::{after, has, node, planning, spawns};
+use crate::contract;
 use crate::env::TestEnv;
-
-/// The word after `flag` in what a spawn was started with.
-fn after<'s>(spawn: &'s Value, flag: &str) -> Option<&'s str> {
-    let argv = spawn["argv"].as_array()?;
-    let at = argv.iter().position(|word| word == flag)?;
-    argv.get(at + 1)?.as_str()
-}
 
 fn edit_snapshot(env: &TestEnv, edit: impl FnOnce(&mut Value)) {
     let path = env.run_dir().join("state.json");
@@ -54,4 +49,80 @@ fn a_planned_node_without_a_ceiling_is_not_run() {
     assert_eq!(env.spawns().len(), spawned + 1, "a alone");
     let detail = env.record("b")["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("no ceiling"), "{detail}");
+}
+
+/// Stops the test unless `spawn` was started under the whole ceiling of `node`.
+#[track_caller]
+fn is_under_its_ceiling(spawn: &Value) {
+    let denied = "Edit,Write,MultiEdit,NotebookEdit,WebFetch,WebSearch,Task,Agent";
+    assert_eq!(after(spawn, "--setting-sources"), Some(""), "{spawn}");
+    assert_eq!(after(spawn, "--allowedTools"), Some("Read,Bash(git *)"), "{spawn}");
+    assert_eq!(after(spawn, "--tools"), Some("Read,Bash"), "{spawn}");
+    assert_eq!(after(spawn, "--disallowedTools"), Some(denied), "{spawn}");
+    assert!(
+        has(spawn, "--strict-mcp-config") && !has(spawn, "--plugin-dir") && !has(spawn, "--agent"),
+        "{spawn}"
+    );
+}
+
+#[test]
+fn every_spawn_of_a_planned_run_is_under_its_ceiling() {
+    let mut work = node("work", &[], "@on 1 exit 1\n@say done {{ feedback.check }}");
+    work["retry"] = json!({"max": 1, "on": ["nonzero_exit"]});
+    let mut check = node("check", &["work"], "@reply-n no|PASS\n");
+    check["success_check"] = json!({"result_matches": "PASS"});
+    check["feedback"] = json!({"rerun": "work", "max": 1});
+    let mut last = node("last", &["check"], "@say well");
+    last["handoff"] = json!("session");
+    let env = planning(&[work, check, last]);
+    let verify = ["--verify-cmd", "test -f built"];
+    env.omg(&["auto", "a goal", "--verify-cmd", "test -f built"]).exits(1);
+    env.write("built", "");
+    env.omg(&[&["resume", "latest", "--retry-failed"], &verify[..]].concat()).exits(0);
+    let (planner, nodes) = spawns(&env);
+    assert_eq!(planner.len(), 1);
+    assert_eq!(after(&planner[0], "--permission-mode"), Some("plan"));
+    assert!(!has(&planner[0], "--setting-sources") && !has(&planner[0], "--tools"));
+    let denied = "Bash,Edit,Write,MultiEdit,NotebookEdit,WebFetch,WebSearch,Task,Agent";
+    assert_eq!(after(&planner[0], "--disallowedTools"), Some(denied));
+    assert_eq!(
+        nodes.len(),
+        7,
+        "work, its retry, check, work again, check again, last, last in the second leg"
+    );
+    nodes.iter().for_each(is_under_its_ceiling);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn the_opt_in_lifts_isolation_for_every_leg_and_is_told_again() {
+    let env = planning(&[node("a", &[], "@on 1 exit 1")]);
+    let ran = env.omg(&["auto", "a goal", "--accept-loaded-user-config"]).exits(1);
+    assert!(ran.stdout.contains("load your own configuration"), "{}", ran.stdout);
+    let policy = env.state()["tool_policies"]["a"].clone();
+    assert!(policy["setting_sources"].is_null() && policy["strict_mcp_config"].is_null(), "{policy}");
+    let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert!(ran.stdout.contains("load your own configuration"), "{}", ran.stdout);
+    let (_, nodes) = spawns(&env);
+    assert_eq!(nodes.len(), 2);
+    for spawn in nodes {
+        assert!(!has(&spawn, "--setting-sources") && !has(&spawn, "--strict-mcp-config"), "{spawn}");
+        assert_eq!(after(&spawn, "--tools"), Some("Read,Bash"));
+    }
+}
+
+#[test]
+fn a_plan_on_codex_ignores_the_persons_configuration_and_its_planner_does_not() {
+    let env = planning(&[node("a", &[], "@say done")]);
+    let ran = env.omg(&["--runtime", "codex", "auto", "a goal"]).exits(0);
+    assert!(ran.stdout.contains("[sandbox: workspace-write]"), "{}", ran.stdout);
+    let (planner, nodes) = spawns(&env);
+    assert!(
+        after(&planner[0], "--sandbox") == Some("read-only") && !has(&planner[0], "--ignore-user-config")
+    );
+    assert!(after(&nodes[0], "--sandbox") == Some("workspace-write"));
+    for word in ["--ignore-user-config", "--ignore-rules", "project_doc_max_bytes=0", "mcp_servers={}"] {
+        assert!(has(&nodes[0], word), "{word}");
+    }
+    assert_eq!(env.state()["planning_cost_unknown"], true);
 }

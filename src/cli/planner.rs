@@ -1,0 +1,93 @@
+//! Asking the planner under a person's eyes: a signal ends it, and a long silence is broken.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, bounded, never, select};
+
+use super::Failure;
+use super::context::Context;
+use super::services::Services;
+use crate::graph::Graph;
+use crate::graph::raw::{RawGraph, RawNode};
+use crate::plan::call::{self, Asking, NoPlan, Plan, Wanted};
+use crate::process::Cancel;
+use crate::process::signals::Stop;
+use crate::record::observe::{Notice, Observer};
+use crate::text::{duration, sanitize};
+
+/// How often it is said that the planner still works: systems that run jobs end silent ones.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
+
+/// What came of asking.
+pub(super) struct Bought {
+    /// The plan.
+    pub(super) outcome: Result<Plan, Box<NoPlan>>,
+    /// The signal that came meanwhile.
+    pub(super) signal: Option<Stop>,
+}
+
+/// Buys a plan. The first signal ends the planner, a second one kills it.
+pub(super) fn buy(
+    services: &Services,
+    wanted: &Wanted,
+    signals: &Receiver<Stop>,
+    context: &mut Context,
+) -> Result<Bought, Failure> {
+    let cancel = Cancel::new().map_err(|error| Failure::new(format!("cannot make a pipe: {error}")))?;
+    let (done, heard) = bounded(1);
+    let (mut signal, mut signals, begun) = (None, signals.clone(), Instant::now());
+    let outcome = thread::scope(|scope| {
+        let asking = Asking { runtime: &*services.runtime, cancel: &cancel, cwd: Context::base() };
+        scope.spawn(move || done.send(call::plan(&asking, wanted)));
+        loop {
+            select! {
+                recv(heard) -> outcome => return outcome,
+                recv(signals) -> stop => match (stop, signal) {
+                    (Ok(stop), None) => {
+                        signal = Some(stop);
+                        writeln!(
+                            context.err,
+                            "{}: ending the planner; a second signal kills it at once",
+                            stop.name()
+                        )
+                        .ok();
+                        cancel.fire();
+                    }
+                    (Ok(_), Some(_)) => services.launcher.kill_all(),
+                    (Err(_), _) => signals = never(),
+                },
+                default(SILENCE_MAX) => {
+                    let spent = duration::format(begun.elapsed());
+                    writeln!(context.err, "still planning, for {spent}").ok();
+                }
+            }
+        }
+    });
+    let outcome = outcome.map_err(|_| Failure::new("the planner's thread broke down; please report this"))?;
+    Ok(Bought { outcome, signal })
+}
+
+/// The planner as a graph of its own, for what a runtime looks at before it is asked.
+pub(super) fn graph() -> Graph {
+    let node = RawNode { id: "planner".to_owned(), prompt: Some("plan".to_owned()), ..RawNode::default() };
+    let raw = RawGraph { nodes: vec![node], ..RawGraph::default() };
+    crate::graph::check(&raw).unwrap_or_else(|faults| unreachable!("one plain node is a graph: {faults:?}"))
+}
+
+/// Who hears what goes wrong beside the planner.
+pub(super) fn observer() -> Arc<dyn Observer> {
+    Arc::new(Aloud)
+}
+
+struct Aloud;
+
+impl Observer for Aloud {
+    fn notice(&self, notice: Notice) {
+        if let Notice::Warning { message, .. } = notice {
+            writeln!(std::io::stderr(), "warning: {}", sanitize::one_line(&message)).ok();
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The plan screen: what will run, under what, and what it rests on, before anything of it is paid (FACTS 8.14).
+//!
+//! Its parts always stand in one order. What nodes run under is read from their policies, not from the flags, so that it
+//! cannot disagree with what they are started with.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::graph::node::PermissionMode;
+use crate::graph::{Node, NodeId, Work};
+use crate::node::runtime::{RuntimeKind, codex};
+use crate::plan::call::{Plan, Replanned};
+use crate::plan::evidence::{Answer, Evidence};
+use crate::plan::verify_flags::VerifyCommand;
+use crate::text::shell_word::shell_word;
+use crate::text::usage::Usage;
+use crate::text::{duration, sanitize};
+
+/// What the nodes of an isolated plan run under.
+const ISOLATED: &str = "\
+Ceiling: planned nodes load no settings, yours or the repository's: no standing permission, no hook, no CLAUDE.md, no MCP
+server. A tool that a node does not list does not exist for it, and what it lists is all that is allowed without asking. What
+an organisation manages still applies.
+";
+/// What they run under where the person said so.
+const LOADED: &str = "\
+Ceiling: planned nodes load your own configuration, as --accept-loaded-user-config asks: settings, hooks, CLAUDE.md and MCP
+servers of yours and of the repository. Your standing permissions count beside what a node lists, so a scope like Bash(git *)
+is what the plan said and no bound. A tool that a node does not list still does not exist for it. No API key comes back.
+";
+/// The same for codex.
+const CODEX_ISOLATED: &str = "\
+Ceiling: planned nodes load no config.toml, no rules, no project documents and no MCP server.
+";
+/// The same for codex where the person said so.
+const CODEX_LOADED: &str = "\
+Ceiling: planned nodes load your own configuration, as --accept-loaded-user-config asks: config.toml, rules, project documents
+and MCP servers. It widens neither the sandbox nor what is asked. No API key comes back.
+";
+
+/// A plan, and what is told with it.
+#[derive(Debug)]
+pub struct Screen<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Where it was saved.
+    pub saved: Option<&'a Path>,
+    /// What answers its prompts.
+    pub runtime: RuntimeKind,
+    /// What that runtime says of every run.
+    pub disclosures: &'a [String],
+    /// What is said of the person's agents and skills, a line each.
+    pub staging: &'a [String],
+    /// What is added to the word on isolation, since something was staged.
+    pub staged: Option<&'a str>,
+    /// The person's evidence command.
+    pub verify: Option<&'a VerifyCommand>,
+    /// How the question of build evidence was answered.
+    pub evidence: &'a Evidence,
+    /// What is said of checkouts elsewhere.
+    pub unisolated: Option<&'a str>,
+}
+
+impl Screen<'_> {
+    /// The screen, with an empty line at its end.
+    pub fn print(&self) -> String {
+        let mut out = self.header();
+        out.extend(self.plan.graph.nodes().iter().map(|node| self.node(node)));
+        out.push('\n');
+        out.push_str(&self.ceiling());
+        out.extend(self.verify.map(|verify| attached(&self.plan.attached, verify)));
+        out.push_str(&self.no_evidence());
+        out.extend(self.plan.replanned.as_ref().map(replanned));
+        if let Some(warning) = self.unisolated {
+            write!(out, "\n{warning}").ok();
+        }
+        out.push('\n');
+        out
+    }
+
+    fn header(&self) -> String {
+        let Plan { graph, paid, .. } = self.plan;
+        let (name, count) = (sanitize::one_line(&graph.name), graph.nodes().len());
+        let nodes = if count == 1 { "node" } else { "nodes" };
+        let mut out = format!("Plan \"{name}\": {count} {nodes}, planned for {}\n", paid.cost);
+        out.extend(tokens("planning tokens", paid.usage));
+        if let Some(path) = self.saved {
+            writeln!(out, "{}", sanitize::path(path)).ok();
+        }
+        out
+    }
+
+    fn node(&self, node: &Node) -> String {
+        let parents: Vec<&str> =
+            node.parents.iter().map(|ix| self.plan.graph.node(*ix).id.as_str()).collect();
+        let after =
+            if parents.is_empty() { String::new() } else { format!(" (after {})", parents.join(", ")) };
+        let Work::Model(model) = &node.work else { return format!("  - {}{after}\n", node.id) };
+        let limits = match self.runtime {
+            RuntimeKind::Codex => {
+                let mode = model.permission_mode.unwrap_or(PermissionMode::Auto);
+                format!(" [sandbox: {}]", codex::sandbox(mode))
+            }
+            RuntimeKind::Claude | RuntimeKind::Rehearsal => {
+                format!(" [tools: {}]", model.allowed_tools.as_deref().unwrap_or_default().join(", "))
+            }
+        };
+        let agent = model.agent.as_ref().map(|agent| format!(" [agent: {agent}]")).unwrap_or_default();
+        format!("  - {}\n", sanitize::one_line(&format!("{}{after}{limits}{agent}", node.id)))
+    }
+
+    fn ceiling(&self) -> String {
+        let loaded = self.plan.ceiling.is_loaded();
+        let said = match self.runtime {
+            RuntimeKind::Codex => self.disclosures,
+            RuntimeKind::Claude | RuntimeKind::Rehearsal => self.staging,
+        };
+        let mut out: String = said.iter().map(|line| sanitize::one_line(line).into_owned() + "\n").collect();
+        out.push_str(match (self.runtime, loaded) {
+            (RuntimeKind::Codex, false) => CODEX_ISOLATED,
+            (RuntimeKind::Codex, true) => CODEX_LOADED,
+            (_, false) => ISOLATED,
+            (_, true) => LOADED,
+        });
+        out.extend(self.staged.map(|note| format!("{note}\n")));
+        out
+    }
+
+    fn no_evidence(&self) -> String {
+        if self.evidence.answer == Answer::Attached {
+            return String::new();
+        }
+        let files = self.evidence.files();
+        let found = match files.as_slice() {
+            [] => "nothing that builds was recognised here".to_owned(),
+            files => {
+                format!("{} found, and nothing of this run builds it", sanitize::one_line(&files.join(", ")))
+            }
+        };
+        let by = self.evidence.answer.declared_by().map(|by| format!(" ({by})")).unwrap_or_default();
+        format!("Build evidence: NONE, {found}{by}\n")
+    }
+}
+
+/// What is told of a planned run when a later leg goes on with it.
+#[derive(Debug)]
+pub struct Again<'a> {
+    /// The nodes that the evidence command of this leg was attached to.
+    pub attached: &'a [NodeId],
+    /// That command.
+    pub verify: Option<&'a VerifyCommand>,
+    /// The nodes that ran as an agent, each with its agent.
+    pub agents: &'a [(String, String)],
+    /// The nodes that could use skills.
+    pub skills: &'a [String],
+    /// What answers its prompts.
+    pub runtime: RuntimeKind,
+    /// Whether planned nodes load the person's own configuration.
+    pub loaded: bool,
+}
+
+impl Again<'_> {
+    /// The lines, none when nothing is to be said.
+    pub fn print(&self) -> String {
+        let mut out: String = self.verify.map(|verify| attached(self.attached, verify)).unwrap_or_default();
+        let told = "what was staged for it lay where nodes could write";
+        for (node, agent) in self.agents {
+            writeln!(out, "{node} no longer runs as {agent}: {told}").ok();
+        }
+        for node in self.skills {
+            writeln!(out, "{node} has no skills in this leg: {told}").ok();
+        }
+        if self.loaded {
+            out.push_str(if self.runtime == RuntimeKind::Codex { CODEX_LOADED } else { LOADED });
+        }
+        out
+    }
+}
+
+/// Where the evidence command is run.
+fn attached(nodes: &[NodeId], verify: &VerifyCommand) -> String {
+    let command = shell_word(&sanitize::one_line(&verify.command));
+    let timeout = duration::exact(verify.timeout);
+    let line = |node: &NodeId| {
+        format!("Build evidence: when {node} is done the engine runs {command} (at most {timeout})\n")
+    };
+    nodes.iter().map(line).collect()
+}
+
+/// What an earlier reply had cost and why it was not taken.
+fn replanned(first: &Replanned) -> String {
+    let mut out = format!("Planned twice: the first reply was refused and cost {}\n", first.paid.cost);
+    out.extend(tokens("its tokens", first.paid.usage));
+    out.extend(first.refusals.iter().map(|refusal| format!("  ! {}\n", sanitize::one_line(refusal))));
+    out
+}
+
+fn tokens(what: &str, usage: Usage) -> Option<String> {
+    let Usage { input_tokens, cached_input_tokens, output_tokens, reasoning_output_tokens } = usage;
+    (!usage.is_zero()).then(|| {
+        format!(
+            "{what}: input {input_tokens}, cached {cached_input_tokens}, output {output_tokens}, reasoning \
+             {reasoning_output_tokens}\n"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use crate::node::policy::Configuration;
+    use crate::plan::attach;
+    use crate::plan::call::Paid;
+    use crate::plan::evidence::{Stated, decide};
+    use crate::plan::reply::{Terms, read};
+    use crate::text::money::{Cost, Money};
+
+    const REPLY: &str = r#"{"name":"dates","nodes":[
+        {"id":"work","prompt":"x","allowed_tools":["Read","Edit","Bash(git *)"]},
+        {"id":"check","depends_on":["work"],"prompt":"x","allowed_tools":["Read"]}]}"#;
+
+    fn plan(configuration: Configuration, verify: Option<&VerifyCommand>) -> Plan {
+        let terms = Terms { inputs: Default::default(), configuration };
+        let mut accepted = read(REPLY, &terms).expect("a plan");
+        let mut attached = Vec::new();
+        if let Some(verify) = verify {
+            (accepted.graph, attached) =
+                attach::attach(&mut accepted.raw, &verify.command, verify.timeout).expect("an end");
+        }
+        let cost = |usd| Cost::known(Money::from_usd(usd).expect("a price"));
+        let paid = |calls, usd| Paid {
+            calls,
+            cost: cost(usd),
+            usage: Usage { input_tokens: 9, ..Usage::default() },
+        };
+        Plan {
+            raw: accepted.raw,
+            graph: accepted.graph,
+            ceiling: accepted.ceiling,
+            attached,
+            paid: paid(2, 0.25),
+            replanned: Some(Replanned {
+                paid: paid(1, 0.1),
+                refusals: vec!["node \"work\": cwd: no".into()],
+            }),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn screen(runtime: RuntimeKind, configuration: Configuration, verify: Option<&VerifyCommand>) -> String {
+        let plan = plan(configuration, verify);
+        let stated = if verify.is_some() { Stated::Command } else { Stated::Accepted };
+        let evidence = decide(Vec::new(), stated).expect("an answer");
+        Screen {
+            plan: &plan,
+            saved: Some(Path::new("/home/me/.oh-my-graph/runs/1-a/graph.json")),
+            runtime,
+            disclosures: &["codex: it is a sandbox".to_owned()],
+            staging: &["Agents: none".to_owned()],
+            staged: None,
+            verify,
+            evidence: &evidence,
+            unisolated: Some("WARNING: elsewhere\n"),
+        }
+        .print()
+    }
+
+    #[test]
+    fn an_isolated_plan_with_an_evidence_command() {
+        let verify = VerifyCommand { command: "make test".into(), timeout: Duration::from_secs(600) };
+        insta::assert_snapshot!(screen(RuntimeKind::Claude, Configuration::Isolated, Some(&verify)));
+    }
+
+    #[test]
+    fn an_opted_in_plan_without_one_on_codex() {
+        insta::assert_snapshot!(screen(RuntimeKind::Codex, Configuration::Loaded, None));
+    }
+
+    #[test]
+    fn exactly_one_word_on_the_configuration_is_said() {
+        for runtime in [RuntimeKind::Claude, RuntimeKind::Codex] {
+            for configuration in [Configuration::Isolated, Configuration::Loaded] {
+                let text = screen(runtime, configuration, None);
+                assert_eq!(text.matches("Ceiling: ").count(), 1, "{text}");
+                assert_eq!(
+                    text.contains("--accept-loaded-user-config"),
+                    configuration == Configuration::Loaded
+                );
+            }
+        }
+    }
+}

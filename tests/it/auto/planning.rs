@@ -1,0 +1,213 @@
+//! From a goal to a plan: what is asked, what is refused before and after it is paid, what is kept (FACTS 12, Auto).
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{graph, node, place, planning, spawns};
+use crate::contract;
+use crate::env::TestEnv;
+
+const WIDE: &str = r#"{"nodes": [{"id": "a", "prompt": "x", "allowed_tools": ["Bash(*)"]}]}"#;
+
+/// The only directory of plans.
+fn plan_dir(env: &TestEnv) -> std::path::PathBuf {
+    let plans: Vec<_> =
+        fs::read_dir(env.home().join("plans")).unwrap().map(|it| it.unwrap().path()).collect();
+    assert_eq!(plans.len(), 1, "{plans:?}");
+    plans.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_goal_is_planned_shown_and_run_and_its_planning_counts() {
+    let env = planning(&[
+        node("work", &[], "@say made"),
+        node("check", &["work"], "@say PASS {{ artifacts.work }}"),
+    ]);
+    let ran = env.omg(&["auto", "make it good", "--verify-cmd", "test -d ."]).exits(0);
+    let shown = [
+        "Planning a graph for goal \"make it good\" (run ",
+        "Plan \"planned\": 2 nodes, planned for $0.0100",
+        "graph.json",
+        "  - work [tools: Read, Bash(git *)]",
+        "  - check (after work) [tools: Read, Bash(git *)]",
+        "Ceiling: ",
+        "Build evidence: when check is done the engine runs 'test -d .' (at most 10m0s)",
+        "Running graph \"planned\"",
+        "PLANNING COST: $0.0100",
+        "TOTAL COST: $0.0300",
+    ];
+    let mut rest = ran.stdout.as_str();
+    for words in shown {
+        let at =
+            rest.find(words).unwrap_or_else(|| panic!("{words} is not where it belongs: {}", ran.stdout));
+        rest = &rest[at + words.len()..];
+    }
+    assert_eq!(env.record("check")["provenance"], "verified");
+    assert_eq!(env.record("work")["provenance"], "exit-only");
+    let state = env.state();
+    assert_eq!(
+        (state["planning_cost_usd"].clone(), state["build_evidence"].clone()),
+        (json!(0.01), json!({"answer": "attached"}))
+    );
+    let starts = env.events_of("run_started");
+    assert_eq!(
+        (starts.len(), &starts[0]["phase"], &starts[1]["cost_usd"]),
+        (2, &json!("planning"), &json!(0.01))
+    );
+    let list = env.omg(&["runs", "list"]).exits(0);
+    assert!(list.stdout.contains("TOTAL COST: $0.0300"), "{}", list.stdout);
+    contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn auto_10_where_something_builds_evidence_is_asked_for_before_anything_else() {
+    let env = planning(&[node("a", &[], "@say done")]);
+    env.write("go.mod", "");
+    for flags in [&["auto", "a goal"][..], &["auto", "a goal", "--plan-only"]] {
+        let ran = env.omg(flags).exits(3);
+        assert!(
+            ran.stdout.contains("go.mod") && ran.stdout.contains("--verify-cmd") && ran.stderr.is_empty(),
+            "{}",
+            ran.stdout
+        );
+    }
+    assert!(env.spawns().is_empty() && !env.home().exists());
+    let ran = env.omg(&["auto", "a goal", "--accept-no-build-evidence"]).exits(0);
+    assert!(ran.stdout.contains("Build evidence: NONE, go.mod found"), "{}", ran.stdout);
+    let evidence =
+        json!({"answer": "declared", "declared_by": "--accept-no-build-evidence", "signals": ["go.mod"]});
+    assert_eq!(env.state()["build_evidence"], evidence);
+}
+
+#[test]
+fn auto_7_and_8_what_is_wrong_with_the_command_line_is_told_before_any_spend() {
+    let env = planning(&[node("a", &[], "@say done")]);
+    for (words, told) in [
+        (&["auto", "  "][..], "the goal is blank"),
+        (&["auto", "fix", "the", "bug"], "one argument too many"),
+        (&["auto", "x", "--verify-cmd", "nosuch"], "nosuch was not found on PATH"),
+        (&["auto", "x", "--verify-cmd", " "], "--verify-cmd is blank"),
+        (&["auto", "x", "--verify-timeout", "1m"], "bounds nothing"),
+        (&["auto", "x", "--verify-cmd", "true", "--verify-timeout", "11m"], "more than the 10m"),
+        (&["auto", "x", "--verify-cmd", "cat {{ artifacts.a }}"], "{{ artifacts.a }}"),
+        (&["auto", "x", "--verify-cmd", "true", "--accept-no-build-evidence"], "--accept-no-build-evidence"),
+        (&["auto", "x", "--input", "nothing"], "NAME=VALUE"),
+        (&["auto", "x", "--concurrency", "-1"], "--concurrency -1"),
+    ] {
+        let ran = env.omg(words).exits(1);
+        assert!(ran.stderr.contains(told), "{words:?}: {}", ran.stderr);
+    }
+    assert!(env.spawns().is_empty() && !env.home().join("runs").exists());
+}
+
+#[test]
+fn auto_57_a_plan_that_is_refused_twice_fails_the_run_and_is_kept() {
+    let env = place(WIDE, WIDE);
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert!(ran.stderr.contains("the plan was refused") && ran.stderr.contains("Bash(*)"), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("TOTAL COST: $0.0200") && ran.stdout.contains("rejected.json"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(env.spawns().len(), 2);
+    let kept: Value =
+        serde_json::from_slice(&fs::read(env.run_dir().join("rejected.json")).unwrap()).unwrap();
+    assert_eq!(kept["nodes"][0]["allowed_tools"][0], "Bash(*)");
+    assert!(!env.run_dir().join("graph.json").exists() && !env.run_dir().join("state.json").exists());
+    let kinds: Vec<Value> = env.events().iter().map(|event| event["event"].clone()).collect();
+    assert_eq!(kinds, ["run_started", "run_finished"]);
+    let last = env.events().pop().unwrap();
+    assert_eq!((&last["outcome"], &last["cost_usd"]), (&json!("failed"), &json!(0.02)));
+    let list = env.omg(&["runs", "list"]).exits(0);
+    assert!(list.stdout.contains("FAIL") && list.stdout.contains("0.0200"), "{}", list.stdout);
+    env.omg(&["show", "latest"]).exits(0);
+    let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
+    assert!(ran.stderr.contains("run the graph again"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_refused_plan_buys_one_corrected_reply_which_is_told() {
+    let env = place(WIDE, &graph(&[node("a", &[], "@say done")]).to_string());
+    let ran = env.omg(&["auto", "a goal"]).exits(0);
+    assert!(
+        ran.stdout.contains("Planned twice: the first reply was refused and cost $0.0100"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("  ! node \"a\": allowed_tools: \"Bash(*)\""), "{}", ran.stdout);
+    let (planner, _) = spawns(&env);
+    let again = planner[1]["prompt"].as_str().unwrap();
+    assert!(
+        again.starts_with(planner[0]["prompt"].as_str().unwrap())
+            && again.contains("\"Bash(*)\" is not one of")
+    );
+    assert_eq!(env.state()["planning_cost_usd"], 0.02);
+}
+
+#[test]
+fn auto_58_a_reply_of_the_wrong_type_is_kept_and_buys_nothing() {
+    let env = place(r#"{"nodes": "x"}"#, "no");
+    env.omg(&["auto", "a goal"]).exits(1);
+    assert_eq!(env.spawns().len(), 1);
+    assert!(env.run_dir().join("rejected.json").exists());
+}
+
+#[test]
+fn a_preview_is_no_run_and_its_plan_can_be_run() {
+    let env = planning(&[node("a", &[], "@say done")]);
+    let ran = env.omg(&["auto", "a goal", "--plan-only", "--verify-cmd", "true"]).exits(0);
+    assert!(ran.stdout.contains("Nothing was run. 1 planner call was paid, $0.0100"), "{}", ran.stdout);
+    assert!(!env.home().join("runs").exists());
+    let path = plan_dir(&env).join("graph.json");
+    env.omg(&["run", path.to_str().unwrap()]).exits(0);
+    assert_eq!(env.record("a")["provenance"], "verified");
+}
+
+#[test]
+fn a_refused_preview_is_kept_with_the_plans() {
+    let env = place(WIDE, WIDE);
+    env.omg(&["auto", "a goal", "--plan-only"]).exits(1);
+    assert!(plan_dir(&env).join("rejected.json").exists() && !env.home().join("runs").exists());
+}
+
+#[test]
+fn while_it_is_planned_a_run_says_so_and_a_signal_ends_it() {
+    let mut env = TestEnv::new();
+    let cues = env.write("cues", "You plan work => @sleep 600\n");
+    env.set("FAKE_CUES", cues.to_str().unwrap());
+    let running = env.start(&["auto", "a goal"]);
+    env.until("the planner runs", || env.spawns().len() == 1);
+    let list = env.omg(&["runs", "list"]).exits(0);
+    assert!(list.stdout.contains("PLANNING"), "{}", list.stdout);
+    running.signal(Signal::INT);
+    let ran = running.wait().exits(130);
+    assert!(ran.stderr.contains("interrupted by SIGINT while it was being planned"), "{}", ran.stderr);
+    let last = env.events().pop().unwrap();
+    assert_eq!((&last["event"], &last["outcome"]), (&json!("run_finished"), &json!("failed")));
+    assert_eq!(last["cost_unknown"], true, "nobody knows what it had cost");
+    let list = env.omg(&["runs", "list"]).exits(0);
+    assert!(list.stdout.contains("FAIL"), "{}", list.stdout);
+    env.assert_none_left("sleep 600");
+}
+
+#[test]
+fn inputs_reach_the_plan_and_no_other_name_is_taken() {
+    let env = planning(&[node("a", &[], "@say on {{ inputs.branch }}")]);
+    env.omg(&["auto", "a goal", "--input", "branch=main", "--input", "unused=x"]).exits(0);
+    assert_eq!(env.artifact("a").unwrap(), b"on main");
+    let env = planning(&[node("a", &[], "@say on {{ inputs.branch }}")]);
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert_eq!(env.spawns().len(), 2, "it is handed back");
+    assert!(ran.stderr.contains("no JSON object"), "{}", ran.stderr);
+}
+
+#[test]
+fn evidence_commands_of_several_ends_run_one_after_another() {
+    let env =
+        planning(&[node("a", &[], "@say done"), node("b", &[], "@say done"), node("c", &[], "@say done")]);
+    let alone = "mkdir busy && sleep 0.1 && rmdir busy";
+    env.omg(&["auto", "a goal", "--verify-cmd", alone, "--concurrency", "3"]).exits(0);
+}

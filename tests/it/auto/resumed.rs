@@ -1,0 +1,45 @@
+//! Later legs of planned runs: nothing of the run's files runs by itself (FACTS 12, Auto 62 and 63).
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{node, planning, spawns};
+
+#[test]
+fn auto_62_the_evidence_command_is_never_taken_from_disk() {
+    let env = planning(&[node("a", &[], "@say A"), node("b", &["a"], "@say B")]);
+    let ran = env.omg(&["auto", "a goal", "--verify-cmd", "test -f built"]).exits(1);
+    assert!(ran.stderr.contains("--retry-failed --verify-cmd 'test -f built'"), "{}", ran.stderr);
+    let path = env.run_dir().join("state.json");
+    let mut snapshot: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    snapshot["graph"]["nodes"][1]["success_check"]["verify"]["command"] = json!("touch planted");
+    fs::write(&path, serde_json::to_vec_pretty(&snapshot).unwrap()).unwrap();
+    let spawned = env.spawns().len();
+    let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
+    assert!(ran.stderr.contains("node \"b\" was checked by an evidence command"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--verify-cmd") && env.spawns().len() == spawned, "{}", ran.stderr);
+    env.write("built", "");
+    let ran = env.omg(&["resume", "latest", "--retry-failed", "--verify-cmd", "test -f built"]).exits(0);
+    assert!(ran.stdout.contains("when b is done the engine runs 'test -f built'"), "{}", ran.stdout);
+    assert!(!env.path("planted").exists());
+    assert_eq!(env.record("b")["provenance"], "verified");
+    assert_eq!(env.state()["planning_cost_usd"], 0.01, "what planning cost is kept");
+}
+
+#[test]
+fn auto_62_a_hand_written_graph_takes_no_evidence_command() {
+    let env = planning(&[]);
+    env.run_graph("nodes: [{id: a, prompt: '@say A'}]", &[]).exits(0);
+    let ran = env.omg(&["resume", "latest", "--retry-failed", "--verify-cmd", "true"]).exits(1);
+    assert!(ran.stderr.contains("written by hand"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_evidence_command_can_be_given_to_a_later_leg_alone() {
+    let env = planning(&[node("a", &[], "@on 1 exit 1\n@say A")]);
+    env.omg(&["auto", "a goal"]).exits(1);
+    env.omg(&["resume", "latest", "--retry-failed", "--verify-cmd", "true"]).exits(0);
+    assert_eq!(env.record("a")["provenance"], "verified");
+    assert_eq!(spawns(&env).0.len(), 1, "the planner was asked once");
+}
