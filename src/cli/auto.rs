@@ -253,7 +253,8 @@ fn introduce(asked: &Asked<'_>, services: &Services, context: &mut Context) {
         .ok();
     }
     if asked.kind == RuntimeKind::Codex {
-        writeln!(out, "codex: planned nodes get no agents and no skills of yours; those are claude's.\n").ok();
+        writeln!(out, "codex: planned nodes get no agents and no skills of yours; those are claude's.\n")
+            .ok();
     }
     out.flush().ok();
 }
