@@ -132,21 +132,6 @@ fn s61_what_nodes_plant_edit_link_and_delete_reaches_no_sibling() {
 }
 
 #[test]
-fn s63_a_later_leg_gets_no_copy() {
-    let mut env = person();
-    let mut fix = node("fix", &[], "true");
-    fix["prompt"] = "Do fix.\n@on 1 exit 1".into();
-    plan(&mut env, &[fix]);
-    env.omg(&["auto", "Mend it", "--no-web"]).exits(1);
-    assert!(after(&spawns_of(&env, "fix")[0], "--plugin-dir").is_some());
-    let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
-    assert!(ran.stdout.contains("fix has no skills in this leg"), "{}", ran.stdout);
-    let later = &spawns_of(&env, "fix")[1];
-    assert_eq!((after(later, "--plugin-dir"), after(later, "--tools")), (None, Some("Read")));
-    assert!(!after(later, "-p").unwrap().contains("consult it"));
-}
-
-#[test]
 fn what_is_declined_is_not_given() {
     let mut env = person();
     plan(&mut env, &[node("review", &[], "true")]);
