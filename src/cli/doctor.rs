@@ -17,10 +17,10 @@ use crate::view::term::style::{self, Look};
 /// The version of the JSON document.
 const SCHEMA: u32 = 1;
 
-/// Looks at this machine: what keeps a run from working, what may surprise in one, and what to do about it.
+/// Looks at this machine: what keeps a run from working, and what to do about it.
 ///
-/// Asks no model and no network, and leaves nothing behind. `omg --runtime codex doctor` looks at one CLI alone. Exits 1 when
-/// a run could not work.
+/// Tells as well what may surprise in one. Asks no model and no network, and leaves nothing behind. `omg --runtime codex
+/// doctor` looks at one CLI alone. Exits 1 when a run could not work.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Prints one JSON document instead.

@@ -10,7 +10,8 @@ use super::decide::InBackground;
 use super::left_lanes::LeftLanes;
 use super::{Failure, services};
 use crate::process::{browser, signals};
-use crate::record::{RunId, lock};
+use crate::record::{Home, RunId, lock};
+use crate::text::shell_word::shell_word;
 use crate::view::history::lookup::find_run;
 use crate::view::web::{self, Build, Serving, Site, holder};
 
@@ -59,6 +60,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
 pub(super) fn site(context: &Context, run: Option<RunId>) -> Site {
     Site {
         home: context.home.clone(),
+        command_prefix: command_prefix(&context.home),
         run,
         probe: lock::probe,
         build: build(),
@@ -66,6 +68,12 @@ pub(super) fn site(context: &Context, run: Option<RunId>) -> Site {
         lanes: None,
         decide: None,
     }
+}
+
+/// What makes a command that is pasted into any terminal find the runs of `home`. A path that is not text cannot be pasted.
+fn command_prefix(home: &Home) -> String {
+    let path = home.path().to_str().filter(|_| home.must_be_named(std::env::var_os("HOME").as_deref()));
+    path.map(|path| format!("OMG_HOME={} ", shell_word(path))).unwrap_or_default()
 }
 
 /// Opens a browser; that there is none is a warning.

@@ -24,6 +24,12 @@ impl Home {
         Home::new(&base)
     }
 
+    /// Whether a command that is typed with only `HOME` set, to this value, finds another base.
+    pub fn must_be_named(&self, home: Option<&OsStr>) -> bool {
+        // Without a home the base depends on where the command is typed.
+        home.is_none_or(OsStr::is_empty) || Home::from_env(None, home).0 != self.0
+    }
+
     /// The base itself.
     pub fn path(&self) -> &Path {
         &self.0

@@ -18,19 +18,21 @@ const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome']
 /** A stand-in for `claude`: says what the file that its prompt names holds, and asks four cents for it. */
 const CLAUDE = `#!/bin/sh
 case "$1" in --version) echo "2.1.332 (Claude Code)"; exit 0;; esac
+[ -z "$HELD" ] || cat "$HELD" > /dev/null
 said=$(printf '%s\\n' "$@" | sed -n 's/^@file //p' | head -1)
 printf '{"type":"result","subtype":"success","is_error":false,"result":%s,"session_id":"0f8fad5b-d9cb-469f-a165-70867728950e","total_cost_usd":0.0421,"usage":{"input_tokens":5120,"output_tokens":812}}' "$(cat "$said")"
 `;
 
 /** A directory to work in, with a home of `omg` and a stand-in for `claude`. */
 export class Place {
-  constructor() {
+  constructor(home = 'home') {
     this.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'omg-web-'));
-    this.runs = path.join(this.dir, 'home/runs');
+    this.home = path.join(this.dir, home);
+    this.runs = path.join(this.home, 'runs');
     fs.mkdirSync(path.join(this.dir, 'bin'));
     fs.writeFileSync(path.join(this.dir, 'bin/claude'), CLAUDE, { mode: 0o755 });
     const person = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@example.org', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@example.org' };
-    this.env = { ...process.env, ...person, OMG_HOME: path.join(this.dir, 'home'), HOME: this.dir, PATH: `${path.join(this.dir, 'bin')}:${process.env.PATH}` };
+    this.env = { ...process.env, ...person, OMG_HOME: this.home, HOME: this.dir, PATH: `${path.join(this.dir, 'bin')}:${process.env.PATH}` };
     this.children = new Set();
   }
 
@@ -89,6 +91,30 @@ export class Place {
     const file = path.join(this.runs, id, 'events.jsonl');
     const lines = fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
     fs.writeFileSync(file, change(lines).map((line) => `${JSON.stringify(line)}\n`).join(''));
+  }
+
+  /** The session that run `id` told of `node`. */
+  session(id, node) {
+    const lines = fs.readFileSync(path.join(this.runs, id, 'events.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+    return lines.findLast((line) => line.node_id === node && line.session_id).session_id;
+  }
+
+  /** Adds lines to the transcript that claude would keep of `session`. */
+  transcribes(session, lines) {
+    const project = path.join(this.dir, '.claude/projects/somewhere');
+    fs.mkdirSync(project, { recursive: true });
+    fs.appendFileSync(path.join(project, `${session}.jsonl`), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  }
+
+  /** What a terminal that knows nothing of the home makes of a pasted `line`. */
+  pasted(line) {
+    fs.symlinkSync(OMG, path.join(this.dir, 'bin/omg'));
+    const { OMG_HOME: _, ...env } = this.env;
+    try {
+      return execFileSync('/bin/sh', ['-c', line], { cwd: '/', env, encoding: 'utf8' });
+    } finally {
+      fs.unlinkSync(path.join(this.dir, 'bin/omg'));
+    }
   }
 
   /** Serves all runs; at `port` where one is given. */

@@ -193,6 +193,75 @@ nodes:
   await server.stop();
 });
 
+test('a command that is copied runs as pasted, wherever the runs are kept', async () => {
+  const odd = new Place(`a "home" of $HOME, it's <odd> & so on`);
+  const id = await odd.finished('name: odd\nnodes:\n  - {id: "a", type: command, command: "true"}\n  - {id: gate, type: gate, depends_on: [a]}\n');
+  const server = await odd.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  const gate = await entry(page, 'gate', 'gate-paused');
+  await gate.locator('.approve:enabled').waitFor();
+  const [show] = await page.locator('#hint .command code').allTextContents();
+  assert.match(odd.pasted(show), /PAUSED/);
+  odd.pasted(await gate.locator('.command code', { hasText: 'resume' }).textContent());
+  await page.locator('#state', { hasText: 'passed' }).waitFor();
+  assert.match(odd.pasted(show), /PASS/);
+  await page.isFine();
+  await server.stop();
+  await odd.close();
+});
+
+test('an older round keeps what it said within reach', async () => {
+  const id = await place.finished(`
+name: rounds
+nodes:
+  - {id: write, type: command, command: "echo draft $(cat tried 2> /dev/null || echo 0); echo 1 > tried"}
+  - id: judge
+    type: command
+    command: "cat $OMG_ARTIFACT_WRITE"
+    depends_on: [write]
+    success_check: {result_matches: "draft 1"}
+    feedback: {rerun: write, max: 2}
+`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  await (await entry(page, 'judge', 'passed')).getByText('draft 1').waitFor();
+  const older = page.locator('.entry.superseded[data-node="judge"]');
+  assert.equal(await older.getByText('draft 0').count(), 0);
+  await older.locator('.older summary').click();
+  await older.getByText('draft 0').waitFor();
+  const replaced = page.locator('.entry.superseded[data-node="write"]');
+  await replaced.locator('.older summary').click();
+  await replaced.getByText('a newer result took its place').waitFor();
+  await page.isFine();
+  await server.stop();
+});
+
+test('what a running prompt says can be followed', async () => {
+  place.says('answer', 'PASS');
+  place.held('thinking');
+  place.env.HELD = 'thinking';
+  const run = await place.run('name: thinking\nnodes:\n  - {id: think, prompt: "@file answer"}\n');
+  delete place.env.HELD;
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${run.id}/`);
+  const think = await entry(page, 'think', 'running');
+  place.transcribes(place.session(run.id, 'think'), [
+    { type: 'assistant', message: { content: [{ type: 'text', text: 'I look at <b>the parser</b>' }] } },
+    { type: 'user', message: { content: 'not for you' } },
+    { type: 'assistant', message: { content: [{ type: 'tool_use', name: 'Grep' }] } },
+  ]);
+  await think.locator('.tail .tool', { hasText: 'uses Grep' }).waitFor();
+  assert.deepEqual(await think.locator('.tail p').allTextContents(), ['I look at <b>the parser</b>', 'uses Grep']);
+  place.transcribes(place.session(run.id, 'think'), [{ type: 'assistant', message: { content: [{ type: 'text', text: 'it is fine' }] } }]);
+  await think.locator('.tail p', { hasText: 'it is fine' }).waitFor();
+  await place.release('thinking');
+  const done = await entry(page, 'think', 'passed');
+  assert.equal(await done.locator('.tail p').count(), 0);
+  await run.ended;
+  await page.isFine();
+  await server.stop();
+});
+
 test('the timeline of two thousand attempts draws the rows in view', async () => {
   const id = await place.finished('name: long\nnodes:\n  - {id: a, type: command, command: "true"}\n');
   place.feed(id, (lines) => {

@@ -52,6 +52,8 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub struct Site {
     /// Where runs lie.
     pub home: Home,
+    /// What stands before a command that is to find them there; empty where nothing must.
+    pub command_prefix: String,
     /// The run whose page is the first one; `None` is the page of all runs.
     pub run: Option<RunId>,
     /// How a run's lock is looked at.

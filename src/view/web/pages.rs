@@ -1,8 +1,8 @@
 //! The files of the pages, as they are in the program, and the metas that a page is filled in with.
 
+use super::Site;
 use super::build::Build;
 use super::http::Answer;
-use crate::text::sanitize;
 
 /// Stands in a page where its metas come.
 pub(in crate::view) const PLACE: &str = "<!-- omg:metas -->";
@@ -15,9 +15,10 @@ pub(super) const DASHBOARD: &str = include_str!("ui/dashboard.html");
 static FILES: include_dir::Dir<'_> = include_dir::include_dir!("$CARGO_MANIFEST_DIR/src/view/web/ui");
 
 /// `page` as a browser gets it.
-pub(super) fn page(page: &str, token: &str, build: &Build) -> Answer {
-    let metas = meta("omg-token", token) + "\n" + &about(build);
-    Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &metas, 1))
+pub(super) fn page(page: &str, token: &str, site: &Site) -> Answer {
+    let own =
+        [meta("omg-token", token), meta("omg-command-prefix", &site.command_prefix), about(&site.build)];
+    Answer::of(200, "text/html; charset=utf-8", page.replacen(PLACE, &own.join("\n"), 1))
 }
 
 /// The metas that say which program made a page.
@@ -34,9 +35,10 @@ fn meta(name: &str, value: &str) -> String {
     format!("<meta name=\"{name}\" content=\"{}\">", escaped(value))
 }
 
+/// `text` in an attribute, character for character.
 fn escaped(text: &str) -> String {
-    let text = sanitize::one_line(text);
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+    let is_plain = |c: char| c >= ' ' && !['&', '"', '<', '>'].contains(&c);
+    text.chars().map(|c| if is_plain(c) { c.to_string() } else { format!("&#{};", u32::from(c)) }).collect()
 }
 
 /// The text of the file `path` of the pages.

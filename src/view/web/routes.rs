@@ -57,7 +57,7 @@ impl Routes {
             return not_allowed("GET, HEAD");
         }
         match path {
-            "" => pages::page(pages::DASHBOARD, &self.token, &self.site.build),
+            "" => pages::page(pages::DASHBOARD, &self.token, &self.site),
             "api/cards" => self.cards(request),
             "api/totals" => listed(self.shared.cards.totals()),
             "api/cards/events" => {
@@ -111,7 +111,7 @@ impl Routes {
 
     fn reading(&self, run: &OneRun<'_>, path: &str, request: &Request) -> Answer {
         match path {
-            "" | "index.html" => pages::page(pages::RUN, &self.token, &self.site.build),
+            "" | "index.html" => pages::page(pages::RUN, &self.token, &self.site),
             "api/graph" => run.graph(),
             "api/run" => run.run(),
             "api/events" => self.events(run.id, request),

@@ -1,5 +1,5 @@
 // The page of one run: takes the feed, keeps the model, and has the parts of the page show it.
-import { byId, command, h, meta } from './dom.js';
+import { byId, h, meta, omg } from './dom.js';
 import { element, followTails, link, update } from './entry.js';
 import { mapPanel } from './map_panel.js';
 import { abandon, counts, elapsed, empty, fold, stateOf } from './model.js';
@@ -231,8 +231,8 @@ function hint(status, waiting) {
   if (waiting) said.push(h('span', {}, 'waits for you at ', ...status.waiting.flatMap((gate, i) => [i ? ', ' : '', h('a', { href: link(gate) }, gate)])));
   else if (status.state === 'abandoned') said.push(h('span', {}, inert(status.hint ?? '')));
   const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && !(status.state === 'abandoned' && !graph.available);
-  const lines = [goesOn && `omg resume ${id} --retry-failed`, isLive && status.in_flight && `omg stop ${id}`, `omg show ${id}`];
-  return [...said, ...lines.filter(Boolean).map(command)];
+  const lines = [goesOn && `resume ${id} --retry-failed`, isLive && status.in_flight && `stop ${id}`, `show ${id}`];
+  return [...said, ...lines.filter(Boolean).map(omg)];
 }
 
 function say(text) {

@@ -37,6 +37,9 @@ export async function copy(text, button) {
   setTimeout(() => { button.textContent = before; }, 1500);
 }
 
+/** A command of this program: it finds the runs of this page in whatever terminal it is pasted. */
+export const omg = (words) => command(`${meta('omg-command-prefix')}omg ${words}`);
+
 /** A command to run in a terminal, with a button that copies it. */
 export function command(line) {
   const button = h('button', { type: 'button', class: 'small', 'aria-label': `copy: ${line}`, onclick: () => copy(line, button) }, 'copy');

@@ -1,6 +1,6 @@
 // The entries of the feed as elements: one for every turn of a node, and lines where a leg begins and ends.
 import { lanes } from './diff.js';
-import { command, copy, h } from './dom.js';
+import { copy, h, omg } from './dom.js';
 import { fetched } from './result.js';
 import { ask, isLive } from './source.js';
 import { clock, duration, inert, mark, money, quoted, tokens, word } from './words.js';
@@ -73,7 +73,7 @@ class Card {
     this.attempts.hidden = Boolean(entry.isGate);
     if (!this.attempts.firstChild) this.attempts.append(h('summary', {}, 'attempts', h('span', { class: 'unseen' }, ` of ${entry.node}`)));
     // A later turn replaced the file that this one would show.
-    if (entry.superseded) this.result.replaceChildren();
+    if (entry.superseded && !this.older) this.result.replaceChildren(this.older = this.buildOlder());
     const settled = `${entry.state}@${entry.ended}`;
     if (this.settled !== settled) {
       this.settled = settled;
@@ -116,6 +116,26 @@ class Card {
     const { node, state } = this.entry;
     const made = (state === 'failed' && await fetched(of('failed', node), `the reply of ${node}`)) || await fetched(of('result', node), `what ${node} produced`);
     if (made && !this.entry.superseded) this.result.replaceChildren(made);
+  }
+
+  /** What an older turn said, fetched when somebody wants to see it. */
+  buildOlder() {
+    const shown = h('div');
+    const label = `what ${this.entry.node} said in this turn`;
+    const fold = h('details', { class: 'older', ontoggle: async () => {
+      if (!fold.open || shown.firstChild) return;
+      shown.append(await this.olderReply(label) ?? h('p', { class: 'quiet' }, 'it was not kept: a newer result took its place'));
+    } }, h('summary', {}, 'what it said then'), shown);
+    return this.entry.isGate ? '' : fold;
+  }
+
+  /** The reply of the last attempt of this turn. */
+  async olderReply(label) {
+    const { node, leg: ofLeg, round } = this.entry;
+    const answer = await ask(of('attempts', node));
+    const found = answer.ok ? await answer.json() : [];
+    const last = found.findLast((one) => one.leg === ofLeg && one.round === round && one.said.includes('reply'));
+    return last && fetched(`${of('said', node)}&attempt=${last.leg}-${last.round}-${last.attempt}&what=reply`, label);
   }
 
   async showAttempts() {
@@ -162,7 +182,7 @@ class Card {
     this.decision.replaceChildren(
       h('div', { class: 'buttons' }, ...buttons, note),
       material,
-      h('div', { class: 'quiet' }, 'or in a terminal: ', command(`omg resume ${quoted(id)} --approve ${quoted(node)}`)));
+      h('div', { class: 'quiet' }, 'or in a terminal: ', omg(`resume ${quoted(id)} --approve ${quoted(node)}`)));
     this.page.parentsOf(node).then(async (parents) => {
       const produced = Promise.all(parents.map(async (parent) => [parent, await fetched(of('result', parent), `what ${parent} produced`)]));
       const [shown, changed] = await Promise.all([produced, lanes(node)]);

@@ -3,6 +3,7 @@
 /** Nothing of a run yet. */
 export function empty() {
   return {
+    leg: 0, // the number of the last one, its planner call counted with it
     legs: [], // {number, started, ended, outcome, detail}, times in ms
     entries: [], // in the order in which they began; see `entry`
     latest: new Map(), // node id -> its last entry
@@ -87,7 +88,9 @@ function runStarted(model, line) {
   closeOpen(model, 'abandoned', model.last ?? time(line));
   if (model.legs.length > 0) model.legs.at(-1).ended ??= model.last;
   model.skipped = new Map();
-  const leg = { kind: 'leg', key: `leg-${model.legs.length + 1}`, number: model.legs.length + 1, order: ++model.settled, started: time(line), ended: null, rehearsal: line.rehearsal };
+  const isPlanned = model.legs.at(-1)?.phase === 'planning' && !line.phase && model.legs.at(-1).outcome === undefined;
+  if (!isPlanned) model.leg += 1;
+  const leg = { kind: 'leg', key: `leg-${model.legs.length + 1}`, number: model.legs.length + 1, order: ++model.settled, started: time(line), ended: null, rehearsal: line.rehearsal, phase: line.phase };
   model.legs.push(leg);
   model.entries.push(leg);
   model.touched.add(leg);
@@ -127,7 +130,7 @@ function begin(model, line) {
     key: `node-${node}-${(before?.turn ?? 0) + 1}`,
     turn: (before?.turn ?? 0) + 1,
     node,
-    leg: model.legs.length,
+    leg: model.leg,
     round: line.round ?? 0,
     state: 'running',
     started: time(line),
