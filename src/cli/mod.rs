@@ -87,7 +87,7 @@ enum Command {
     New(Deferred<new::Args>),
     /// Runs a graph.
     Run(Deferred<run::Args>),
-    /// Plans a graph for a goal, and runs it.
+    /// Plans a graph for a goal, and runs it under a ceiling.
     Auto(Deferred<auto::Args>),
     /// Runs a graph with scripted replies: no model, no commands, no money.
     Rehearse(Deferred<rehearse::Args>),

@@ -41,7 +41,7 @@ pub(super) fn buy(
     let (mut signal, mut signals, begun) = (None, signals.clone(), Instant::now());
     let outcome = thread::scope(|scope| {
         let asking = Asking { runtime: &*services.runtime, cancel: &cancel, cwd: Context::base() };
-        scope.spawn(move || done.send(call::plan(&asking, wanted)).is_ok());
+        scope.spawn(move || drop(done.send(call::plan(&asking, wanted))));
         loop {
             select! {
                 recv(heard) -> outcome => return outcome,
