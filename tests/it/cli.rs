@@ -161,7 +161,10 @@ fn misuse_is_one_line_with_a_hint_and_exit_1() {
         (&["--runtime", "Claude", "run", "g.yaml"], &["\"Claude\""]),
         (&["--runtime", "claude", "runs", "list"], &["--runtime", "run, auto, resume, lint and doctor"]),
         (&["show", "--runtime", "claude", "latest"], &["--runtime", "run, auto, resume, lint and doctor"]),
-        (&["--runtime", "claude", "rehearse", "g.yaml"], &["--runtime", "run, auto, resume, lint and doctor"]),
+        (
+            &["--runtime", "claude", "rehearse", "g.yaml"],
+            &["--runtime", "run, auto, resume, lint and doctor"],
+        ),
         (&["rehearse", "g.yaml", "--dry-run"], &["rehearse: there is no flag --dry-run"]),
         (&["rehearse", "g.yaml", "--script", "none.yaml"], &["none.yaml: cannot be read"]),
         (&["--runtime", "claude", "version"], &["--runtime", "run, auto, resume, lint and doctor"]),

@@ -3,6 +3,7 @@
 mod ceiling;
 mod planning;
 mod resumed;
+mod staging;
 
 use serde_json::{Value, json};
 
