@@ -115,7 +115,7 @@ impl Screen<'_> {
             RuntimeKind::Codex => self.disclosures,
             RuntimeKind::Claude | RuntimeKind::Rehearsal => self.staging,
         };
-        let mut out: String = said.iter().map(|line| sanitize::one_line(line).into_owned() + "\n").collect();
+        let mut out: String = said.iter().map(|line| sanitize::lines(line).into_owned() + "\n").collect();
         out.push_str(match (self.runtime, loaded) {
             (RuntimeKind::Codex, false) => CODEX_ISOLATED,
             (RuntimeKind::Codex, true) => CODEX_LOADED,
@@ -163,7 +163,7 @@ impl Again<'_> {
     /// The lines, none when nothing is to be said.
     pub fn print(&self) -> String {
         let mut out: String = self.verify.map(|verify| attached(self.attached, verify)).unwrap_or_default();
-        let told = "what was staged for it lay where nodes could write";
+        let told = "only the leg that planned held what was staged for it";
         for (node, agent) in self.agents {
             writeln!(out, "{node} no longer runs as {agent}: {told}").ok();
         }

@@ -4,6 +4,7 @@ mod ceiling;
 mod cycles;
 mod planning;
 mod resumed;
+mod staging;
 
 use serde_json::{Value, json};
 
