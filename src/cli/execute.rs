@@ -110,7 +110,7 @@ pub(super) fn execute(
         banner(&dir, display, context);
     }
     // Until the last word is said: what the run wrote last is shown too.
-    let _view = view(&run, display, context);
+    let view = view(&run, display, context);
     let (observer, progress) =
         Progress::start(&dir, options(&order, display, from, context), outlets(display));
     let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer);
@@ -143,6 +143,9 @@ pub(super) fn execute(
     ledger(&run, &dir, lacks_charges, context);
     if let Ending::Paused(pause) = &ending {
         pause_hint(&run, pause, &display.again, context);
+    }
+    if let (Some(view), None) = (&view, signal) {
+        view.linger();
     }
     let code = signal.map(Stop::exit_code);
     conclude(&run, &graph, &ending, signal, &display.again).map_err(|failure| match code {
