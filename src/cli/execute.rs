@@ -176,7 +176,7 @@ pub(super) fn see_through(
         banner(&dir, display, context);
     }
     // Until the last word is said: what the run wrote last is shown too.
-    let _view = view(&run, display, context);
+    let view = view(&run, display, context);
     let (observer, progress) =
         Progress::start(&dir, options(&order, display, from, context), outlets(display));
     let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer);
@@ -196,7 +196,11 @@ pub(super) fn see_through(
         leave_at_a_signal(signals, came);
     }
     progress.finish();
-    Ok(tell(&run, &dir, graph, finished?, display, context))
+    let ran = tell(&run, &dir, graph, finished?, display, context);
+    if let (Some(view), None) = (&view, came) {
+        view.linger();
+    }
+    Ok(ran)
 }
 
 /// Tells how a leg ended.

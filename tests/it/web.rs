@@ -545,11 +545,16 @@ fn cards_are_paged_and_summed() {
     assert_eq!(states(&page), ["failed"]);
     let before = page[0]["run_id"].as_str().unwrap();
     assert_eq!(states(&server.json(&format!("/api/cards?of=settled&limit=1&before={before}"))), ["passed"]);
+    // A page goes on where it was, though that run was removed meanwhile.
+    fs::remove_dir_all(env.home().join("runs").join(before)).unwrap();
+    env.until("the run is gone", || server.json("/api/totals")["runs"] == 3);
+    assert_eq!(states(&server.json(&format!("/api/cards?of=settled&limit=1&before={before}"))), ["passed"]);
+    assert_eq!(server.json("/api/cards?before=20190101-000000.000000000-1"), serde_json::json!([]));
     assert_eq!(server.get("/api/cards?of=x").status, 400);
     assert_eq!(server.get("/api/cards?limit=x").status, 400);
     let totals = server.json("/api/totals");
-    assert_eq!(totals["states"], serde_json::json!({"failed": 1, "passed": 1, "paused": 1, "unknown": 1}));
-    assert_eq!(totals["runs"], 4);
+    assert_eq!(totals["states"], serde_json::json!({"passed": 1, "paused": 1, "unknown": 1}));
+    assert_eq!(totals["runs"], 3);
 }
 
 #[test]
@@ -834,6 +839,30 @@ fn open_sockets(server: &Server) -> usize {
             && line.split_whitespace().nth(3) == Some("01")
     };
     tcp.lines().filter(is_open).count()
+}
+
+#[test]
+fn a_page_that_follows_a_run_on_a_terminal_gets_what_it_ended_with() {
+    let mut env = TestEnv::new();
+    let opened = env.path("opened");
+    env.set("BROWSER", "true");
+    env.write_program("xdg-open", &format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display()));
+    env.write(
+        "g.yaml",
+        r#"nodes: [{id: x, type: command, command: "while ! test -e go; do sleep 0.02; done; echo made"}]"#,
+    );
+    let Some(mut run) = env.on_terminal("run g.yaml") else { return };
+    let run = Running::of(&mut run);
+    env.until("the browser was opened", || opened.exists() && env.read("opened").ends_with('\n'));
+    let port = env.read("opened").trim().trim_end_matches('/').rsplit_once(':').unwrap().1.parse().unwrap();
+    let view = Server { running: None, port };
+    let mut events = view.events("/api/events", None);
+    events.until("caught_up");
+    env.write("go", "");
+    events.until_state("passed");
+    assert_eq!(view.get("/api/result?node=x").body, "made\n");
+    drop(events);
+    run.wait().exits(0);
 }
 
 #[test]

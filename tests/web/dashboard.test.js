@@ -51,3 +51,31 @@ nodes:
   await page.isFine();
   await server.stop();
 });
+
+test('runs are found by the words that they are shown with, and by the sums', async () => {
+  const own = new Place();
+  const passed = await own.finished('name: fine\nnodes:\n  - {id: a, type: command, command: "true"}\n');
+  const failed = await own.finished('name: bad\nnodes:\n  - {id: a, type: command, command: "false"}\n');
+  const held = await own.run(`name: lost\nnodes:\n  - {id: a, type: command, command: "${own.held('a')}"}\n`);
+  const server = await own.serve();
+  const page = await open(browser, server.url);
+  const shown = () => page.locator('.card:visible').evaluateAll((all) => all.map((one) => one.dataset.run));
+  await page.locator('#flight .card').waitFor();
+  held.kill();
+  await page.locator('#waiting .card', { hasText: 'lost its process' }).waitFor();
+  await page.locator('#waiting .next code', { hasText: `resume ${held.id} --retry-failed` }).waitFor();
+  await page.locator('#settled .card').nth(1).waitFor();
+  await page.fill('#find', 'LOST its');
+  await page.locator('#found', { hasText: '1 shown' }).waitFor();
+  assert.deepEqual(await shown(), [held.id]);
+  assert.ok(await page.locator('#settled-title').isHidden(), 'no title without a run below it');
+  const sum = page.getByRole('button', { name: '1 failed' });
+  await sum.click();
+  assert.deepEqual(await shown(), [failed]);
+  await sum.click();
+  assert.deepEqual((await shown()).sort(), [passed, failed, held.id].sort());
+  const sums = await page.locator('#totals .count').allTextContents();
+  assert.deepEqual(sums.map((text) => text.replace(/^\S+ \d+ /, '')), ['lost its process', 'failed', 'passed'], 'what needs a person first');
+  await page.isFine();
+  await own.close();
+});

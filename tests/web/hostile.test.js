@@ -52,3 +52,38 @@ nodes:
   await page.isFine();
   await server.stop();
 });
+
+/** Replies whose marks could be looked at without end, or make more elements than a page bears. */
+const SLOW = {
+  table: `x|y\n${' '.repeat(190_000)}x`,
+  heading: `${`# ${'#'.repeat(7_900)}x\n`.repeat(25)}`,
+  fence: `${`~~~${' '.repeat(7_900)}\`\n`.repeat(24)}`,
+  strong: `${'**a '.repeat(1_990)}\n`.repeat(25),
+  emphasis: `${'*a'.repeat(3_990)}\n`.repeat(25),
+  code: `${'`a``b'.repeat(1_300)}\n`.repeat(25),
+  lines: 'a\n'.repeat(99_000),
+};
+
+test('a reply that is made to be slow to show is shown all the same', async () => {
+  for (const [name, text] of Object.entries(SLOW)) place.says(name, text);
+  const id = await place.finished(`name: slow\nnodes:\n${Object.keys(SLOW).map((name) => `  - {id: ${name}, prompt: "@file ${name}"}\n`).join('')}`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  for (const name of Object.keys(SLOW)) {
+    const shown = await entry(page, name, 'passed');
+    await shown.scrollIntoViewIfNeeded();
+    await shown.locator('.result').waitFor();
+  }
+  await page.isFine();
+  await server.stop();
+});
+
+test('a name that turns the direction of writing does not turn the title', async () => {
+  const id = await place.finished('name: "\\u202Eevil\\u0007"\nnodes:\n  - {id: a, type: command, command: "true"}\n');
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  await page.waitForFunction(() => document.title.includes('evil'));
+  assert.match(await page.title(), /\u27e8U\+202E\u27e9evil\u2407/);
+  await page.isFine();
+  await server.stop();
+});

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { abandon, counts, elapsed, empty, fold } from '../../src/view/web/ui/model.js';
-import { duration, inert, money, quoted } from '../../src/view/web/ui/words.js';
+import { clock, duration, inert, moment, money, quoted } from '../../src/view/web/ui/words.js';
 
 const at = (seconds) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString();
 const folded = (...lines) => lines.reduce((model, [seconds, event, more]) => { fold(model, { ts: at(seconds), event, ...more }); return model; }, empty());
@@ -17,6 +17,13 @@ test('durations and costs are worded for people', () => {
   assert.deepEqual([7, 4_250, 185_000, 7_620_000].map(duration), ['7ms', '4.2s', '3m 05s', '2h 07m']);
   assert.equal(money(0.5, true), '$0.5000 + unknown');
   assert.equal(money(0, true), 'cost unknown');
+});
+
+test('a moment of another day is told with its day', () => {
+  const [noon, later] = [new Date(2026, 4, 6, 12), new Date(2026, 4, 7, 12)];
+  assert.equal(moment(noon, noon), clock(noon));
+  assert.match(moment(noon, later), /6.*12:00:00/);
+  assert.match(moment(noon, new Date(2027, 4, 6, 12)), /2026.*12:00:00/);
 });
 
 test('control and direction characters are shown, not obeyed', () => {

@@ -311,3 +311,36 @@ test('an entry is found by its address, by the map, by keys and by filters', asy
   await page.isFine();
   await server.stop();
 });
+
+test('a page whose server went says so, takes no decision, and goes on where it comes back', async () => {
+  const id = await place.finished('name: away\nnodes:\n  - {id: a, type: command, command: "echo made"}\n  - {id: gate, type: gate, depends_on: [a]}\n');
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  page.expected = /Failed to load resource|ERR_/;
+  const gate = await entry(page, 'gate', 'gate-paused');
+  await gate.locator('.approve:enabled').waitFor();
+  await server.stop();
+  await page.locator('#hint', { hasText: 'does not answer' }).waitFor();
+  await page.locator('#hint code', { hasText: `omg serve ${id}` }).waitFor();
+  assert.match(await page.locator('#state').textContent(), /paused/, 'what is over stays so');
+  await gate.locator('.approve:disabled').waitFor();
+  const attempts = page.locator('.entry[data-node="a"] .attempts');
+  await attempts.locator('summary').click();
+  await attempts.getByText('the server does not answer').waitFor();
+  const next = await place.serve(server.port);
+  await gate.locator('.approve:enabled').click();
+  await page.locator('#state', { hasText: 'passed' }).waitFor();
+  await page.isFine();
+  await next.stop();
+});
+
+test('a failed run says where it failed', async () => {
+  const id = await place.finished('name: where\nnodes:\n  - {id: fine, type: command, command: "true"}\n  - {id: broken, type: command, command: "false"}\n', '--continue-on-fail');
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`);
+  const named = page.locator('#hint', { hasText: 'failed at broken' }).locator('a');
+  await named.click();
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.node), 'broken');
+  await page.isFine();
+  await server.stop();
+});

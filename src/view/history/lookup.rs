@@ -158,6 +158,12 @@ pub fn newest_first(runs: &mut [RunId]) {
     runs.sort_by_cached_key(|id| std::cmp::Reverse(start_order(id)));
 }
 
+/// Where among `runs`, the newest first, those begin that are older than `id`. It need not be among them any more.
+pub fn older_than(runs: &[RunId], id: &RunId) -> usize {
+    let order = start_order(id);
+    runs.partition_point(|run| start_order(run) >= order)
+}
+
 /// What ids are ordered by: the moment in the id, then the counter as a number, then the id itself. Ids that were
 /// not minted by this program come first, that is oldest.
 fn start_order(id: &RunId) -> (Option<(String, u64)>, String) {
@@ -213,6 +219,14 @@ mod tests {
         for (text, id) in [(OLD, OLD), (NEW, NEW), ("2025", OTHER), ("latest", NEW)] {
             assert_eq!(found(&house, text), Ok(id.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_page_begins_after_a_run_that_may_be_gone() {
+        let runs: Vec<RunId> = [NEW, OLD, OTHER].into_iter().filter_map(RunId::parse).collect();
+        let after = |id| RunId::parse(id).map(|id| older_than(&runs, &id));
+        let gone = "20260101-000000.000000001-1";
+        assert_eq!([NEW, OLD, gone, OTHER].map(after), [Some(1), Some(2), Some(2), Some(3)]);
     }
 
     #[test]

@@ -19,8 +19,9 @@ use crate::text::{duration, sanitize};
 /// What the nodes of an isolated plan run under.
 const ISOLATED: &str = "\
 Ceiling: planned nodes load no settings, yours or the repository's: no standing permission, no hook, no CLAUDE.md, no MCP
-server. A tool that a node does not list does not exist for it, and what it lists is all that is allowed without asking. What
-an organisation manages still applies.
+server. A tool that a node does not list does not exist for it. A command outside its Bash(...) is for claude's own judge to
+allow, but for simple changes of files below this directory, like touch and rm, which claude runs unjudged; where a plan sets
+permission_mode to dontAsk both are refused. What an organisation manages still applies.
 ";
 /// What they run under where the person said so.
 const LOADED: &str = "\

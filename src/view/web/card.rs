@@ -78,6 +78,12 @@ struct Wire<'a> {
     waiting: &'a [String],
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     rehearsal: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    paused_because: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    held_until: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children_ended: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -223,8 +229,9 @@ impl<'a> WireNode<'a> {
     }
 }
 
-fn card(run: &Run, name: &str, nodes: Vec<WireNode<'_>>) -> Card {
+fn card<'a>(run: &'a Run, name: &'a str, nodes: Vec<WireNode<'a>>) -> Card {
     let cost = run.cost();
+    let why = |told: &'a str| if run.status == Some(Status::Paused) { told } else { "" };
     let wire = Wire {
         run_id: run.id.as_str(),
         name,
@@ -239,6 +246,9 @@ fn card(run: &Run, name: &str, nodes: Vec<WireNode<'_>>) -> Card {
         nodes: (nodes.len() <= DRAWN_MAX).then_some(nodes),
         waiting: if run.status == Some(Status::Paused) { waiting(run) } else { &[] },
         rehearsal: run.is_rehearsal(),
+        paused_because: why(&run.legs.detail),
+        held_until: why(&run.legs.held_until),
+        children_ended: (run.status == Some(Status::Abandoned)).then_some(run.children_ended),
         hint: hint(run),
     };
     Card { json: serde_json::to_string(&wire).unwrap_or_default(), brief: CardBrief::of(run) }

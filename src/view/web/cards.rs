@@ -101,8 +101,8 @@ impl Cards {
     ) -> Result<String, LookupError> {
         let mut state = self.current()?;
         let order = std::mem::take(&mut state.order);
-        let from = before
-            .map_or(0, |id| order.iter().position(|it| it.as_str() == id).map_or(order.len(), |at| at + 1));
+        let from =
+            before.map_or(0, |id| RunId::parse(id).map_or(order.len(), |id| lookup::older_than(&order, &id)));
         let mut page = String::from("[");
         let wanted =
             order[from..].iter().filter(|id| state.cards.get(id).is_some_and(|it| which.takes(it.brief)));

@@ -48,6 +48,9 @@ use watcher::{Heed, Watcher};
 /// How long the last lines may take to reach their readers.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// How long pages have for what they show of a run that ended just now.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// What is served.
 pub struct Site {
     /// Where runs lie.
@@ -109,6 +112,11 @@ impl Serving {
         let attendant = watcher::attend(notes, Attendant(Arc::clone(&shared)))?;
         let running = http::Running::start(listener, Arc::new(move |request| routes.answer(request)))?;
         Ok(Serving { running: Some(running), shared, attendant: Some(attendant) })
+    }
+
+    /// Goes on for a moment where somebody looks, so that their pages fetch what the run ended with.
+    pub fn linger(&self) {
+        self.shared.streams.settle(LINGER);
     }
 
     /// Where it is reached: what a person opens.

@@ -176,10 +176,10 @@ fn a_refused_preview_is_kept_with_the_plans() {
 #[test]
 fn while_it_is_planned_a_run_says_so_and_a_signal_ends_it() {
     let mut env = TestEnv::new();
-    let cues = env.write("cues", "You plan work => @sleep 600\n");
+    let cues = env.write("cues", "You plan work => @touch asked\nYou plan work => @sleep 600\n");
     env.set("FAKE_CUES", cues.to_str().unwrap());
     let running = env.start(&["auto", "a goal"]);
-    env.until("the planner runs", || env.spawns().len() == 1);
+    env.until("the planner runs", || env.path("asked").exists());
     let list = env.omg(&["runs", "list"]).exits(0);
     assert!(list.stdout.contains("PLANNING"), "{}", list.stdout);
     running.signal(Signal::INT);

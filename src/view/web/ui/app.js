@@ -3,10 +3,11 @@ import { byId, h, meta, omg } from './dom.js';
 import { element, followTails, link, update } from './entry.js';
 import { mapPanel } from './map_panel.js';
 import { abandon, counts, elapsed, empty, fold, stateOf } from './model.js';
+import { notify, offer } from './notify.js';
 import { ask, follow, isLive, present } from './source.js';
 import { remember, remembered, turnTheme } from './theme.js';
 import { timeline } from './timeline.js';
-import { duration, inert, mark, money, quoted, tokens, word } from './words.js';
+import { duration, inert, mark, money, moment, quoted, tokens, word } from './words.js';
 
 /** How long one frame may spend on entries, so that a flood of them leaves the page alive. */
 const FRAME_MS = 10;
@@ -17,6 +18,8 @@ const FETCHES_MAX = 3;
 /** How long an entry is near to what is seen before its result is fetched. */
 const LINGER_MS = 200;
 const GRAPH_MS = 2_000;
+/** So many failures are named above the feed. */
+const NAMED_MAX = 5;
 
 let model = empty();
 let graph = { available: false };
@@ -26,6 +29,7 @@ const queue = new Set(); // entries to show in the next frames
 const page = {
   runId: '',
   status: null,
+  isHeard: true, // the server's stream is there, or not yet asked for
   parentsOf: async (id) => (graph.available ? graph : await askGraph()).nodes?.find((node) => node.id === id)?.depends_on ?? [],
   watch: (root) => near.observe(root),
   fetchSoon,
@@ -64,12 +68,22 @@ follow({
     fresh.forEach((entry) => queue.add(entry));
     fresh.clear();
     if (page.status?.state === 'abandoned') abandon(model).forEach((entry) => queue.add(entry));
+    showStanding();
     draw(arrive);
   },
   stream_warning(data) { say(parsed(data)?.error); },
   stream_error(data) { say(parsed(data)?.error); },
-  open() { if (page.status) showChip(page.status.state); },
-  lost() { showChip('reconnecting'); },
+  open() {
+    if (page.isHeard) return;
+    page.isHeard = true;
+    showStanding();
+    // What could not be fetched meanwhile is still to be shown.
+    for (const { card } of elements.values()) if (card?.due) near.observe(card.root);
+  },
+  lost() {
+    page.isHeard = false;
+    showStanding();
+  },
 });
 
 function parsed(text) {
@@ -209,17 +223,25 @@ function showStatus(status) {
   const before = page.status?.state;
   page.status = status;
   page.runId = status.run_id ?? page.runId;
-  byId('title').textContent = inert(status.graph || page.runId);
+  byId('title').textContent = named();
   byId('title').title = page.runId;
-  showChip(status.state);
-  const waiting = status.waiting?.length > 0 && !status.in_flight;
-  document.title = `${mark(status.state)} ${waiting ? word('gate-paused') : word(status.state)} · ${status.graph || page.runId}`;
-  byId('hint').replaceChildren(...hint(status, waiting));
+  document.title = `${mark(status.state)} ${isWaiting() ? word('gate-paused') : word(status.state)} · ${named()}`;
   if (status.state === 'abandoned') abandon(model).forEach((entry) => queue.add(entry));
-  for (const root of byId('now').children) root.card.showDecision();
+  showStanding();
   draw();
-  const isOver = !status.in_flight && status.state !== 'pending';
-  if (before && before !== status.state && isOver) announce(status, waiting);
+  if (before && before !== status.state && isOver()) announce(status);
+}
+
+const named = () => inert(page.status.graph || page.runId);
+const isWaiting = () => page.status.waiting?.length > 0 && !page.status.in_flight;
+const isOver = () => !page.status.in_flight && page.status.state !== 'pending';
+
+/** How the run stands, and what a person can do about it. What is over stays so while the server is away. */
+function showStanding() {
+  showChip(page.isHeard ? page.status?.state ?? 'connecting' : page.status && isOver() ? page.status.state : 'reconnecting');
+  if (!page.status) return;
+  byId('hint').replaceChildren(...hint(page.status, isWaiting()));
+  for (const root of byId('now').children) root.card.showDecision();
 }
 
 function hint(status, waiting) {
@@ -230,9 +252,22 @@ function hint(status, waiting) {
   if (status.error) said.push(h('span', { class: 'problem' }, inert(status.error)));
   if (waiting) said.push(h('span', {}, 'waits for you at ', ...status.waiting.flatMap((gate, i) => [i ? ', ' : '', h('a', { href: link(gate) }, gate)])));
   else if (status.state === 'abandoned') said.push(h('span', {}, inert(status.hint ?? '')));
+  else if (status.state === 'paused' && status.paused_because) said.push(h('span', {}, inert(status.paused_because)));
+  else if (status.state === 'failed') said.push(...failures());
+  if (status.state === 'paused' && status.held_until && !waiting) said.push(h('strong', {}, `goes on after ${moment(status.held_until)}`));
+  if (!page.isHeard) said.push(h('span', { class: 'problem' }, 'the server of this page does not answer; this goes on with it:'), omg(`serve ${id}`));
   const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && !(status.state === 'abandoned' && !graph.available);
   const lines = [goesOn && `resume ${id} --retry-failed`, isLive && status.in_flight && `stop ${id}`, `show ${id}`];
   return [...said, ...lines.filter(Boolean).map(omg)];
+}
+
+/** Which nodes failed, each a link to what it said. */
+function failures() {
+  const failed = [...model.latest.values()].filter(({ state }) => state === 'failed').map(({ node }) => node);
+  if (failed.length === 0) return [];
+  const links = failed.slice(0, NAMED_MAX).flatMap((node, i) => [i ? ', ' : '', h('a', { href: link(node) }, node)]);
+  const more = failed.length > NAMED_MAX ? ` and ${failed.length - NAMED_MAX} more` : '';
+  return [h('span', {}, 'failed at ', links, more)];
 }
 
 function say(text) {
@@ -242,17 +277,8 @@ function say(text) {
 
 // ---- telling a person who looks elsewhere
 
-function announce(status, waiting) {
-  if (!('Notification' in window) || Notification.permission !== 'granted') return;
-  const note = new Notification(`${status.graph || page.runId}: ${waiting ? `waits for you at ${status.waiting.join(', ')}` : word(status.state)}`, { tag: page.runId });
-  note.onclick = () => { window.focus(); note.close(); };
-}
-
-byId('notify').hidden = !isLive || !('Notification' in window) || Notification.permission !== 'default';
-byId('notify').addEventListener('click', async () => {
-  await Notification.requestPermission();
-  byId('notify').hidden = Notification.permission !== 'default';
-});
+const announce = (status) => notify(page.runId, `${named()}: ${isWaiting() ? `waits for you at ${status.waiting.join(', ')}` : word(status.state)}`);
+if (isLive) offer(byId('notify'));
 
 // ---- a person's decision
 

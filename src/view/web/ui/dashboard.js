@@ -1,9 +1,10 @@
 // The page of all runs: what waits for a person first, then what is in flight, then what is settled, as far as one scrolls.
-import { byId, h } from './dom.js';
+import { byId, h, omg } from './dom.js';
 import { miniature } from './map.js';
+import { notify, offer } from './notify.js';
 import { follow } from './stream.js';
 import './theme.js';
-import { clock, duration, inert, mark, money, word } from './words.js';
+import { duration, inert, mark, moment, money, quoted, word } from './words.js';
 
 const PAGE = 48;
 /** The height of the drawing of a broad graph; a narrow one is lower. */
@@ -14,6 +15,9 @@ let last = null; // the last settled card that was asked for
 let isAtEnd = false;
 
 const LISTS = ['waiting', 'flight', 'settled'];
+
+/** The states of runs, what needs a person first. */
+const ORDER = ['paused', 'abandoned', 'unknown', 'running', 'planning', 'pending', 'failed', 'passed'];
 
 /** The list that a card belongs to. An abandoned or unreadable run waits for a person too. */
 function listOf(card) {
@@ -55,7 +59,11 @@ function put(card) {
   render(root, card);
   place(root, card);
   arrange();
+  if (known && isLive(known.card) && !isLive(card)) notify(card.run_id, `${inert(card.name || card.run_id)}: ${standing(card)}`, () => root.querySelector('a').click());
 }
+
+/** How a run stands, in words. */
+const standing = (card) => (card.waiting?.length > 0 ? `waits for you at ${card.waiting.join(', ')}` : word(card.state));
 
 function drop(id) {
   cards.get(id)?.root.remove();
@@ -84,18 +92,31 @@ function render(root, card) {
     .map(([state, n]) => h('span', { class: 'count', 'data-state': state }, `${mark(state)} ${n}`, h('span', { class: 'unseen' }, ` ${word(state)}`)));
   const small = card.nodes?.length > 0 ? miniature(card.nodes) : '';
   if (small) small.style.height = `${Math.min(MINIATURE_PX, small.size[1] * 1.2)}px`;
-  const asks = card.waiting?.length > 0 ? `decide ${card.waiting.join(', ')}` : listOf(card) === 'waiting' ? card.error ?? card.hint : '';
+  const asks = asked(card);
   const lifts = card.nodes?.map((node) => node.held_until).filter(Boolean).sort()[0];
   const link = root.querySelector('a') ?? root.appendChild(h('a', { href: `run/${encodeURIComponent(card.run_id)}/` }));
   link.replaceChildren(
     h('div', { class: 'title' }, h('span', {}, inert(card.name || card.run_id)), h('span', { class: 'word' }, `${mark(card.state)} ${word(card.state)}`)),
-    h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.rehearsal ? ' · a rehearsal' : ''),
+    h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.started_at ? ` · ${moment(card.started_at)}` : '', card.rehearsal ? ' · a rehearsal' : ''),
     asks ? h('p', { class: 'asks' }, inert(asks)) : '',
-    lifts ? h('p', { class: 'asks' }, `${mark('held')} ${word('held')} until ${clock(lifts)}`) : '',
+    lifts ? h('p', { class: 'asks' }, `${mark('held')} ${word('held')} until ${moment(lifts)}`) : '',
     small,
-    h('p', {}, ...told, h('span', { class: 'quiet' }, h('span', { class: 'took' }, took(card)), ` · ${money(card.cost_usd, card.cost_unknown)}`)));
+    h('p', {}, ...told, h('span', { class: 'quiet' }, h('span', { class: 'took' }, took(card)), money(card.cost_usd, card.cost_unknown))));
+  root.querySelector('.next')?.remove();
+  if (goesOn(card)) root.append(h('p', { class: 'next' }, omg(`resume ${quoted(card.run_id)} --retry-failed`)));
   sift(root, card);
 }
+
+/** What a run waits for a person to do. */
+function asked(card) {
+  if (card.waiting?.length > 0) return `decide ${card.waiting.join(', ')}`;
+  if (card.state === 'abandoned') return [card.available ? '' : 'it saved nothing: run the graph again', card.children_ended || card.rehearsal ? '' : 'a child of it may still be running'].filter(Boolean).join('; ');
+  if (card.state === 'paused') return [card.paused_because, card.held_until && `goes on after ${moment(card.held_until)}`].filter(Boolean).join(' · ');
+  return card.error ?? '';
+}
+
+/** Whether a command takes it up, where there is nothing to decide first. */
+const goesOn = (card) => card.available && !(card.waiting?.length > 0) && (card.state === 'paused' || card.state === 'abandoned');
 
 const isLive = (card) => card.state === 'running' || card.state === 'planning';
 
@@ -113,14 +134,17 @@ setInterval(() => {
 }, 1000);
 
 function arrange() {
-  for (const id of LISTS) byId(id).parentNode.hidden = byId(id).childElementCount === 0;
+  for (const id of LISTS) byId(id).parentNode.hidden = !byId(id).querySelector('.card:not([hidden])');
+  byId('found').textContent = byId('find').value.trim() ? `${document.querySelectorAll('.card:not([hidden])').length} shown` : '';
   byId('none').hidden = cards.size > 0 || !isAtEnd;
   const n = byId('waiting').childElementCount;
   document.title = n > 0 ? `(${n}) omg: runs` : 'omg: runs';
 }
 
 function showTotals({ runs, states, cost_usd: cost, cost_unknown: unknown }) {
-  const told = Object.entries(states).filter(([, n]) => n > 0).map(([state, n]) => h('span', { 'data-state': state, class: 'count' }, `${mark(state)} ${n} ${word(state)}`));
+  const place = ([state]) => ORDER.indexOf(state);
+  const found = Object.entries(states).filter(([, n]) => n > 0).sort((a, b) => place(a) - place(b));
+  const told = found.map(([state, n]) => h('button', { type: 'button', 'data-state': state, class: 'count', title: 'show these alone, or all again', onclick: () => findState(state) }, `${mark(state)} ${n} ${word(state)}`));
   byId('totals').replaceChildren(h('span', {}, `${runs} ${runs === 1 ? 'run' : 'runs'}`), ...told, h('span', {}, money(cost, unknown)));
 }
 
@@ -158,9 +182,22 @@ scrolled.observe(byId('more'));
 
 function sift(root, card) {
   const text = byId('find').value.trim().toLowerCase();
-  root.hidden = text !== '' && !`${card.name ?? ''} ${card.run_id} ${card.state}`.toLowerCase().includes(text);
+  const told = [inert(card.name ?? ''), card.run_id, card.state, word(card.state), card.waiting?.length > 0 ? standing(card) : ''];
+  root.hidden = text !== '' && !told.join('\n').toLowerCase().includes(text);
 }
-byId('find').addEventListener('input', () => cards.forEach(({ card, root }) => sift(root, card)));
+
+function siftAll() {
+  cards.forEach(({ card, root }) => sift(root, card));
+  arrange();
+}
+
+/** Shows the runs in `state` alone, or all when it does already. */
+function findState(state) {
+  byId('find').value = byId('find').value === word(state) ? '' : word(state);
+  siftAll();
+}
+byId('find').addEventListener('input', siftAll);
+offer(byId('notify'));
 addEventListener('keydown', (event) => {
   if (event.key !== '/' || event.target.closest('input')) return;
   event.preventDefault();

@@ -3,7 +3,7 @@ import { lanes } from './diff.js';
 import { copy, h, omg } from './dom.js';
 import { fetched } from './result.js';
 import { ask, isLive } from './source.js';
-import { clock, duration, inert, mark, money, quoted, tokens, word } from './words.js';
+import { clock, duration, inert, mark, moment, money, quoted, tokens, word } from './words.js';
 
 /** How often the transcript of a running node is asked for. */
 const TRANSCRIPT_MS = 3_000;
@@ -27,7 +27,7 @@ export function update(root, entry) {
 
 function leg(entry) {
   const what = entry.number === 1 ? 'run started' : `resumed: leg ${entry.number}`;
-  return h('li', { class: 'line' }, h('time', {}, clock(entry.started)), ` ${what}${entry.rehearsal ? ' · a rehearsal' : ''}`);
+  return h('li', { class: 'line' }, h('time', {}, moment(entry.started)), ` ${what}${entry.rehearsal ? ' · a rehearsal' : ''}`);
 }
 
 function end(entry) {
@@ -90,7 +90,7 @@ class Card {
       : entry.ended && h('span', {}, duration(entry.took ?? entry.ended - entry.started));
     const { session } = entry;
     const spent = entry.cost > 0 || entry.unknown ? money(entry.cost, entry.unknown) : '';
-    const until = entry.state === 'held' && Number.isFinite(entry.heldUntil) ? `until ${clock(entry.heldUntil)}` : '';
+    const until = entry.state === 'held' && Number.isFinite(entry.heldUntil) ? `until ${moment(entry.heldUntil)}` : '';
     const more = [until, entry.round > 0 && `round ${entry.round + 1}`, entry.provenance, entry.cause?.replaceAll('_', ' '), entry.leaky && 'leaky', spent, tokens(entry.usage)];
     const focused = this.head.contains(document.activeElement) ? document.activeElement.dataset.part : null;
     this.head.replaceChildren(
@@ -114,8 +114,12 @@ class Card {
     if (!this.due || !this.seen) return;
     this.due = false;
     const { node, state } = this.entry;
-    const made = (state === 'failed' && await fetched(of('failed', node), `the reply of ${node}`)) || await fetched(of('result', node), `what ${node} produced`);
+    const made = await this.fetchSaid(node, state).catch(() => { this.due = true; });
     if (made && !this.entry.superseded) this.result.replaceChildren(made);
+  }
+
+  async fetchSaid(node, state) {
+    return (state === 'failed' && await fetched(of('failed', node), `the reply of ${node}`)) || fetched(of('result', node), `what ${node} produced`);
   }
 
   /** What an older turn said, fetched when somebody wants to see it. */
@@ -124,7 +128,9 @@ class Card {
     const label = `what ${this.entry.node} said in this turn`;
     const fold = h('details', { class: 'older', ontoggle: async () => {
       if (!fold.open || shown.firstChild) return;
-      shown.append(await this.olderReply(label) ?? h('p', { class: 'quiet' }, 'it was not kept: a newer result took its place'));
+      const made = await this.olderReply(label).catch(() => null);
+      if (made === null) return void (fold.open = false);
+      shown.append(made ?? h('p', { class: 'quiet' }, 'it was not kept: a newer result took its place'));
     } }, h('summary', {}, 'what it said then'), shown);
     return this.entry.isGate ? '' : fold;
   }
@@ -135,21 +141,25 @@ class Card {
     const answer = await ask(of('attempts', node));
     const found = answer.ok ? await answer.json() : [];
     const last = found.findLast((one) => one.leg === ofLeg && one.round === round && one.said.includes('reply'));
-    return last && fetched(`${of('said', node)}&attempt=${last.leg}-${last.round}-${last.attempt}&what=reply`, label);
+    return last && (await fetched(`${of('said', node)}&attempt=${last.leg}-${last.round}-${last.attempt}&what=reply`, label) ?? undefined);
   }
 
   async showAttempts() {
     if (!this.attempts.open || this.attempts.dataset.at === this.settled) return;
     this.attempts.dataset.at = this.settled;
     const { node } = this.entry;
-    const answer = await ask(of('attempts', node));
+    const answer = await ask(of('attempts', node)).catch(() => null);
+    if (!answer) {
+      delete this.attempts.dataset.at;
+      return this.attempts.replaceChildren(this.attempts.firstChild, unheard());
+    }
     const found = answer.ok ? await answer.json() : [];
     const rows = found.map(({ leg: of_leg, round, attempt, said }) => {
       const shown = h('div');
       const label = `leg ${of_leg}${round ? `, round ${round + 1}` : ''}, attempt ${attempt}`;
       const buttons = said.map((what) => h('button', { type: 'button', class: 'small', 'aria-label': `${what} of ${label} of ${node}`, onclick: async () => {
         const url = `${of('said', node)}&attempt=${of_leg}-${round}-${attempt}&what=${what}`;
-        shown.replaceChildren(await fetched(url, `${what}, ${label}`, what !== 'reply') ?? h('p', { class: 'quiet' }, `no ${what}`));
+        shown.replaceChildren(await fetched(url, `${what}, ${label}`, what !== 'reply').catch(unheard) ?? h('p', { class: 'quiet' }, `no ${what}`));
       } }, what === 'verify' ? 'evidence' : what));
       return h('li', {}, h('span', {}, label), ' ', ...buttons, shown);
     });
@@ -167,9 +177,10 @@ class Card {
       return;
     }
     if (!this.deciding) this.buildDecision(node);
-    const isOpen = Boolean(status?.waiting?.includes(node)) && !status.in_flight;
+    const isOpen = Boolean(status?.waiting?.includes(node)) && !status.in_flight && this.page.isHeard;
     this.deciding.buttons.forEach((button) => { button.disabled = !isOpen || this.pending; });
-    this.deciding.note.textContent = isOpen || !isLive ? '' : 'can be decided as soon as nothing else can run';
+    const why = this.page.isHeard ? 'can be decided as soon as nothing else can run' : 'the server does not answer';
+    this.deciding.note.textContent = isOpen || !isLive ? '' : why;
   }
 
   buildDecision(node) {
@@ -188,6 +199,10 @@ class Card {
       const [shown, changed] = await Promise.all([produced, lanes(node)]);
       material.replaceChildren(...shown.flatMap(([parent, made]) => [
         h('h3', {}, h('a', { href: link(parent) }, parent), made ? ' produced' : ' produced no text'), made ?? '']), ...changed);
+    }).catch(() => {
+      // Asked for anew when the server is heard again.
+      this.deciding = null;
+      material.replaceChildren(h('p', { class: 'quiet' }, 'what led here could not be fetched'));
     });
   }
 
@@ -214,6 +229,8 @@ class Card {
   }
 }
 
+const unheard = () => h('p', { class: 'problem' }, 'the server does not answer');
+
 function details(entry) {
   const retries = entry.retries.map(({ at, detail, attempt }) => h('p', { class: 'retry', dir: 'auto' },
     h('time', {}, clock(at)), attempt === null ? ` ${mark('held')} waited for the limit` : ` ↻ attempt ${attempt}`, detail ? ': ' : '', inert(detail)));
@@ -227,7 +244,7 @@ export function followTails(cards, note) {
     if (document.hidden) return;
     for (const card of cards()) {
       if (note()) card.tail.replaceChildren(h('p', { class: 'quiet' }, note()));
-      else if (card.seen) card.showTail();
+      else if (card.seen) card.showTail().catch(() => {});
     }
   };
   setInterval(look, TRANSCRIPT_MS);

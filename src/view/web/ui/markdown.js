@@ -5,16 +5,21 @@ import { h } from './dom.js';
 /** Longer lines are shown as they stand: what a model writes by hand is shorter. */
 const LINE_MAX = 8_000;
 const DEPTH_MAX = 6;
+/** Marks within lines are looked at up to here; what comes after more of them than a person writes is shown as it stands. */
+const MARKS_MAX = 10_000;
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*$/;
+// A reply may be made to be slow to read: no form here takes more than a few looks at each character of a line.
+const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})(?:\s(.*))?$/;
 const RULE = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const QUOTE = /^ {0,3}>\s?(.*)$/;
-const TABLE_RULE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+
+let marks = 0; // how many were looked at in this text
 
 /** The elements that `text` makes. */
 export function markdown(text) {
+  marks = 0;
   return blocks(text.split('\n'), 0);
 }
 
@@ -38,12 +43,20 @@ function block(lines, at, depth) {
   if (fence) return code(lines, at, fence);
   const heading = HEADING.exec(line);
   // The page has its own first and second headings.
-  if (heading) return [h(`h${Math.min(6, heading[1].length + 2)}`, { dir: 'auto' }, ...inline(heading[2] ?? '', 0)), at + 1];
+  if (heading) return [h(`h${Math.min(6, heading[1].length + 2)}`, { dir: 'auto' }, inline(title(heading[2] ?? ''), 0)), at + 1];
   if (RULE.test(line)) return [h('hr'), at + 1];
   if (depth < DEPTH_MAX && QUOTE.test(line)) return quote(lines, at, depth);
   if (depth < DEPTH_MAX && ITEM.test(line)) return list(lines, at, depth);
-  if (line.includes('|') && TABLE_RULE.test(lines[at + 1] ?? '')) return table(lines, at);
+  if (line.includes('|') && isTableRule(lines[at + 1] ?? '')) return table(lines, at);
   return paragraph(lines, at);
+}
+
+/** What a heading says, without the signs that may close it. */
+function title(text) {
+  const open = text.trim();
+  let end = open.length;
+  while (open[end - 1] === '#') end--;
+  return end === 0 || /\s/.test(open[end - 1]) ? open.slice(0, end).trimEnd() : open;
 }
 
 function code(lines, at, fence) {
@@ -58,7 +71,7 @@ function quote(lines, at, depth) {
   const body = [];
   let next = at;
   for (let found; next < lines.length && (found = QUOTE.exec(lines[next])); next++) body.push(found[1]);
-  return [h('blockquote', {}, ...blocks(body, depth + 1)), next];
+  return [h('blockquote', {}, blocks(body, depth + 1)), next];
 }
 
 function list(lines, at, depth) {
@@ -84,20 +97,22 @@ function list(lines, at, depth) {
     next++;
   }
   const start = Number.parseInt(first[2], 10);
-  const elements = items.map((body) => h('li', { dir: 'auto' }, ...tight(blocks(body, depth + 1))));
-  return [h(ordered ? 'ol' : 'ul', ordered && start !== 1 ? { start } : {}, ...elements), next];
+  const elements = items.map((body) => h('li', { dir: 'auto' }, tight(blocks(body, depth + 1))));
+  return [h(ordered ? 'ol' : 'ul', ordered && start !== 1 ? { start } : {}, elements), next];
 }
 
 /** An item of one paragraph is shown without it. */
 const tight = (made) => (made.length > 0 && made[0].tagName === 'P' ? [...made[0].childNodes, ...made.slice(1)] : made);
 
+const cells = (line) => line.trim().replace(/^\||\|$/g, '').split('|').map((cell) => cell.trim());
+const isTableRule = (line) => line.length <= LINE_MAX && cells(line).every((cell) => /^:?-+:?$/.test(cell));
+
 function table(lines, at) {
-  const cells = (line) => line.trim().replace(/^\||\|$/g, '').split('|').map((cell) => cell.trim());
-  const row = (line, tag) => h('tr', {}, ...cells(line).map((cell) => h(tag, { dir: 'auto' }, ...inline(cell, 0))));
+  const row = (line, tag) => h('tr', {}, cells(line).map((cell) => h(tag, { dir: 'auto' }, inline(cell, 0))));
   const body = [];
   let next = at + 2;
   while (next < lines.length && lines[next].includes('|') && lines[next].length <= LINE_MAX) body.push(row(lines[next++], 'td'));
-  return [h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'table' }, h('table', {}, h('thead', {}, row(lines[at], 'th')), h('tbody', {}, ...body))), next];
+  return [h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'table' }, h('table', {}, h('thead', {}, row(lines[at], 'th')), h('tbody', {}, body))), next];
 }
 
 function paragraph(lines, at) {
@@ -105,15 +120,15 @@ function paragraph(lines, at) {
   const ends = (line) => line.trim() === '' || line.length > LINE_MAX || [FENCE, HEADING, RULE, QUOTE, ITEM].some((form) => form.test(line));
   while (next < lines.length && !ends(lines[next])) next++;
   const children = lines.slice(at, next).flatMap((line, i) => (i === 0 ? inline(line, 0) : [h('br'), ...inline(line, 0)]));
-  return [h('p', { dir: 'auto' }, ...children), next];
+  return [h('p', { dir: 'auto' }, children), next];
 }
 
 const INLINE = [
   [/^(`+)(.+?)\1(?!`)/, (m) => h('code', {}, m[2])],
   [/^\\([!-/:-@[-`{-~])/, (m) => m[1]],
-  [/^\*\*(?=\S)(.{1,2000}?\S|\S)\*\*/, (m, depth) => h('strong', {}, ...inline(m[1], depth))],
-  [/^~~(?=\S)(.{1,2000}?)~~/, (m, depth) => h('del', {}, ...inline(m[1], depth))],
-  [/^\*(?=[^\s*])(.{1,2000}?)\*/, (m, depth) => h('em', {}, ...inline(m[1], depth))],
+  [/^\*\*(?=\S)(.{1,1000}?\S|\S)\*\*/, (m, depth) => h('strong', {}, inline(m[1], depth))],
+  [/^~~(?=\S)(.{1,1000}?)~~/, (m, depth) => h('del', {}, inline(m[1], depth))],
+  [/^\*(?=[^\s*])(.{1,1000}?)\*/, (m, depth) => h('em', {}, inline(m[1], depth))],
   [/^!?\[([^\]]{0,2000})\]\(\s*<?([^)\s>]{1,2000})>?(?:\s+"[^"]{0,500}")?\s*\)/, (m) => link(m[2], m[1] || m[2])],
   [/^<(https?:\/\/[^\s<>]{1,2000})>/, (m) => link(m[1], m[1])],
   [/^https?:\/\/[^\s<>()"'`]{1,2000}[^\s<>()"'`.,;:!?]/, (m) => link(m[0], m[0])],
@@ -121,16 +136,24 @@ const INLINE = [
 /** Where something other than plain text can begin. */
 const SPECIAL = /[`\\*~![<]|https?:/g;
 
+/** What the first form that `rest` begins with matched, and what it makes. */
+function firstOf(rest) {
+  for (const [form, make] of INLINE) {
+    const match = form.exec(rest);
+    if (match) return [match, make];
+  }
+  return [];
+}
+
 function inline(text, depth) {
   if (depth > 4) return [text];
   const out = [];
   let plain = 0;
   SPECIAL.lastIndex = 0;
   for (let found; (found = SPECIAL.exec(text)); ) {
-    const rest = text.slice(found.index);
-    const made = INLINE.reduce((done, [form, make]) => done ?? (form.exec(rest) ? [form.exec(rest), make] : null), null);
-    if (!made) continue;
-    const [match, make] = made;
+    if (++marks > MARKS_MAX) break;
+    const [match, make] = firstOf(text.slice(found.index));
+    if (!match) continue;
     const after = found.index + match[0].length;
     if (found.index > plain) out.push(text.slice(plain, found.index));
     // The expression is shared with the calls within.

@@ -6,6 +6,8 @@ import { bytes, inert } from './words.js';
 
 /** More than this is not rendered on the page but linked to, in characters. */
 const SHOWN_MAX = 200_000;
+/** More lines than a person writes are shown as they stand: as Markdown they would be as many elements. */
+const RENDERED_LINES_MAX = 3_000;
 /** Folded from here on. */
 const LINES_OPEN = 24;
 const CHARACTERS_OPEN = 3_000;
@@ -28,13 +30,14 @@ export function box(text, { url, label, whole = 0, plain = false }) {
   }
   const raw = () => h('pre', { tabindex: '0', role: 'region', 'aria-label': label, dir: 'auto' }, shown);
   // Of a cut text the marks at its end cannot be trusted.
-  const rendered = () => h('div', { class: 'markdown' }, ...markdown(shown));
+  const rendered = () => h('div', { class: 'markdown' }, markdown(shown));
   const isCut = text.length > SHOWN_MAX || whole > new Blob([text]).size;
-  const isPlain = plain || isCut;
+  const lines = shown.split('\n', RENDERED_LINES_MAX + 1).length;
+  const isPlain = plain || isCut || lines > RENDERED_LINES_MAX;
   const body = h('div', { class: 'body' }, isPlain ? raw() : rendered());
   const tools = h('div', { class: 'tools' });
   const result = h('div', { class: 'result', role: 'group', 'aria-label': label }, body, tools);
-  if (shown.length > CHARACTERS_OPEN || shown.split('\n', LINES_OPEN + 1).length > LINES_OPEN) {
+  if (shown.length > CHARACTERS_OPEN || lines > LINES_OPEN) {
     result.classList.add('folded');
     const fold = h('button', { type: 'button', class: 'small', 'aria-expanded': 'false', onclick: () => {
       const folded = result.classList.toggle('folded');

@@ -7,6 +7,8 @@ const [ROW, NAMES, CURVE, EDGE] = [17, 160, 48, 8];
 /** Rows above and below those in view that are drawn as well. */
 const SPARE = 6;
 const TICKS = 4;
+/** As wide must it be for a label at each of them. */
+const LABELS = 320;
 /** How often it is drawn anew, and the critical path asked for, while things happen. */
 const [DRAW_MS, ASK_MS] = [200, 2_000];
 
@@ -111,7 +113,9 @@ function cost(model, axis, scale, now, width) {
   const steps = model.curve.flatMap(([at, usd], i) => [[scale(at), y(i === 0 ? 0 : model.curve[i - 1][1])], [scale(at), y(usd)]]);
   const [left, right] = [scale(-Infinity), scale(Infinity)];
   const points = [[left, y(0)], ...steps, [scale(now), y(model.cost)]];
-  const labels = [...ticks(axis)].map(([part, ms]) => svg('text', { class: 'time', x: left + part * (right - left), y: CURVE + 14, 'text-anchor': part === 0 ? 'start' : part === 1 ? 'end' : 'middle' }, duration(ms)));
+  // Where there is no room for all, the ends are enough.
+  const named = [...ticks(axis)].filter(([part]) => right - left > LABELS || part === 0 || part === 1);
+  const labels = named.map(([part, ms]) => svg('text', { class: 'time', x: left + part * (right - left), y: CURVE + 14, 'text-anchor': part === 0 ? 'start' : part === 1 ? 'end' : 'middle' }, duration(ms)));
   return svg('svg', { width, height: CURVE + 20, role: 'img', 'aria-label': `it cost ${money(model.cost, model.unknown)} over ${duration(axis.length)}` },
     svg('polyline', { class: 'curve', points: points.map((point) => point.map((n) => n.toFixed(1)).join(',')).join(' ') }),
     svg('text', { x: 2, y: CURVE }, money(model.cost, model.unknown)), ...labels);

@@ -62,6 +62,16 @@ export function clock(ts) {
   return Number.isNaN(at.getTime()) ? '' : CLOCK.format(at);
 }
 
+const DAY = new Intl.DateTimeFormat([], { weekday: 'short', day: 'numeric', month: 'short' });
+const YEAR = new Intl.DateTimeFormat([], { day: 'numeric', month: 'short', year: 'numeric' });
+
+/** The same with its day, where that is not the day of `now`. */
+export function moment(ts, now = Date.now()) {
+  const [at, today] = [new Date(ts), new Date(now)];
+  if (Number.isNaN(at.getTime()) || at.toDateString() === today.toDateString()) return clock(ts);
+  return `${(at.getFullYear() === today.getFullYear() ? DAY : YEAR).format(at)}, ${clock(ts)}`;
+}
+
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
