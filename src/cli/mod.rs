@@ -93,7 +93,7 @@ enum Command {
     Run(Deferred<run::Args>),
     /// Plans a graph for a goal, and runs it under a ceiling.
     Auto(Deferred<auto::Args>),
-    /// Talks, and plans and runs graphs when a line asks for work.
+    /// Talks with the model, and plans and runs graphs when a line asks for work.
     Chat(Deferred<chat::Args>),
     /// Runs a graph with scripted replies: no model, no commands, no money.
     Rehearse(Deferred<rehearse::Args>),
