@@ -159,8 +159,14 @@ fn misuse_is_one_line_with_a_hint_and_exit_1() {
         (&["--runtime"], &["--runtime needs a value"]),
         (&["--runtime", "gpt", "run", "g.yaml"], &["--runtime", "\"gpt\"", "claude, codex"]),
         (&["--runtime", "Claude", "run", "g.yaml"], &["\"Claude\""]),
-        (&["--runtime", "claude", "runs", "list"], &["--runtime", "run, auto, chat, resume, lint and doctor"]),
-        (&["show", "--runtime", "claude", "latest"], &["--runtime", "run, auto, chat, resume, lint and doctor"]),
+        (
+            &["--runtime", "claude", "runs", "list"],
+            &["--runtime", "run, auto, chat, resume, lint and doctor"],
+        ),
+        (
+            &["show", "--runtime", "claude", "latest"],
+            &["--runtime", "run, auto, chat, resume, lint and doctor"],
+        ),
         (
             &["--runtime", "claude", "rehearse", "g.yaml"],
             &["--runtime", "run, auto, chat, resume, lint and doctor"],
