@@ -13,7 +13,6 @@ use super::order::{self, BoundFlags, QuotaFlag};
 use super::planned::{self, Asked};
 use super::services::Services;
 use super::{Failure, planner, services};
-use crate::leg::preflight;
 use crate::load::inputs;
 use crate::node::policy::Configuration;
 use crate::node::runtime::RuntimeKind;
@@ -264,12 +263,8 @@ fn refuse_tokens(verify: Option<&VerifyCommand>, inputs: &BTreeMap<String, Strin
 }
 
 /// What is told before the planner is asked.
-pub(super) fn introduce(asked: &Asked, services: &Services, context: &mut Context) {
-    let graph = planner::graph();
-    let places = services::whereabouts(asked.kind);
-    let settings = preflight::settings(asked.kind, &graph, &asked.inputs, &Context::base(), places);
-    order::warn_of_settings(&settings, context);
-    order::warn(&services.runtime.preflight(&graph), context);
+fn introduce(asked: &Asked, services: &Services, context: &mut Context) {
+    planner::warn_of_machine(asked.kind, &asked.inputs, services, context);
     let out = &mut context.out;
     if let Some(advice) = asked.evidence.advice() {
         writeln!(out, "{advice}").ok();

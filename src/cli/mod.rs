@@ -3,6 +3,7 @@
 //! One file a command. [`main`] is all that the binary calls. Misuse exits 1 (DECISIONS 26), because 2 means paused.
 
 mod auto;
+mod chat;
 mod completions;
 mod console;
 mod context;
@@ -29,6 +30,7 @@ mod order;
 mod output;
 mod planned;
 mod planner;
+mod prompt;
 mod prune;
 mod reference;
 mod rehearse;
@@ -71,7 +73,7 @@ pub use reference::reference;
                   Runs are kept under $OMG_HOME, else ~/.oh-my-graph."
 )]
 struct Omg {
-    /// The CLI that answers prompts, for run, auto, lint and doctor; claude unless it says codex.
+    /// The CLI that answers prompts, for run, auto, chat, lint and doctor; claude unless it says codex.
     #[arg(long, global = true, value_name = "RUNTIME", value_parser = runtimes())]
     runtime: Option<RuntimeKind>,
     /// When to use colour.
@@ -91,6 +93,8 @@ enum Command {
     Run(Deferred<run::Args>),
     /// Plans a graph for a goal, and runs it under a ceiling.
     Auto(Deferred<auto::Args>),
+    /// Talks, and plans and runs graphs when a line asks for work.
+    Chat(Deferred<chat::Args>),
     /// Runs a graph with scripted replies: no model, no commands, no money.
     Rehearse(Deferred<rehearse::Args>),
     /// Goes on with a run that paused, failed or was interrupted.
@@ -171,12 +175,15 @@ fn dispatch(omg: Omg, context: &mut Context) -> Result<u8, Failure> {
     match command {
         Command::Run(Deferred(args)) => run::run(args, runtime.unwrap_or_default(), context),
         Command::Auto(Deferred(args)) => auto::run(&args, runtime.unwrap_or_default(), context),
+        Command::Chat(Deferred(args)) => chat::run(&args, runtime.unwrap_or_default(), context),
         Command::Resume(Deferred(args)) => resume::run(&args, runtime, context),
         Command::Lint(Deferred(args)) => lint::run(&args, runtime.unwrap_or_default(), context),
         Command::Doctor(Deferred(args)) => doctor::run(&args, runtime, context),
         other => match (runtime, other) {
-            (Some(_), _) => Err(Failure::new("--runtime belongs to run, auto, resume, lint and doctor")
-                .hinted("leave it out: this command asks no model")),
+            (Some(_), _) => {
+                Err(Failure::new("--runtime belongs to run, auto, chat, resume, lint and doctor")
+                    .hinted("leave it out: this command asks no model"))
+            }
             (None, Command::Init(Deferred(args))) => init::run(&args, context),
             (None, Command::New(Deferred(args))) => new::run(&args, context),
             (None, Command::Rehearse(Deferred(args))) => rehearse::run(args, context),

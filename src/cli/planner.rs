@@ -1,5 +1,6 @@
 //! Asking the planner, or another that is no node, under a person's eyes: a signal ends it, and a long silence is broken.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use std::thread;
@@ -7,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded, never, select};
 
-use super::Failure;
 use super::context::Context;
-use super::services::Services;
+use super::services::{self, Services};
+use super::{Failure, order};
 use crate::graph::Graph;
 use crate::graph::raw::{RawGraph, RawNode};
+use crate::leg::preflight;
+use crate::node::runtime::RuntimeKind;
 use crate::plan::call::Asking;
 use crate::process::Cancel;
 use crate::process::signals::Stop;
@@ -72,8 +75,21 @@ pub(super) fn ask<T: Send>(
     Ok(Bought { outcome, signal })
 }
 
+/// Tells what may surprise about this machine before anybody is asked.
+pub(super) fn warn_of_machine(
+    kind: RuntimeKind,
+    inputs: &BTreeMap<String, String>,
+    services: &Services,
+    context: &mut Context,
+) {
+    let graph = graph();
+    let settings = preflight::settings(kind, &graph, inputs, &Context::base(), services::whereabouts(kind));
+    order::warn_of_settings(&settings, context);
+    order::warn(&services.runtime.preflight(&graph), context);
+}
+
 /// The planner as a graph of its own, for what a runtime looks at before it is asked.
-pub(super) fn graph() -> Graph {
+fn graph() -> Graph {
     let node = RawNode { id: "planner".to_owned(), prompt: Some("plan".to_owned()), ..RawNode::default() };
     let raw = RawGraph { nodes: vec![node], ..RawGraph::default() };
     crate::graph::check(&raw).unwrap_or_else(|faults| unreachable!("one plain node is a graph: {faults:?}"))

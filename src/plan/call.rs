@@ -62,11 +62,20 @@ pub struct Paid {
 }
 
 impl Paid {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Paid) -> Self {
+        Paid {
+            calls: self.calls + other.calls,
+            cost: self.cost + other.cost,
+            usage: self.usage + other.usage,
+        }
+    }
+
     /// Counts a call; one that nobody was asked in is none.
     pub(super) fn count(&mut self, invoked: &Invoked) {
         if !never_began(invoked) {
-            let (cost, usage) = (self.cost + invoked.charge, self.usage + invoked.usage);
-            *self = Paid { calls: self.calls + 1, cost, usage };
+            *self = self.and(Paid { calls: 1, cost: invoked.charge, usage: invoked.usage });
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::plan::router::Route;
+use crate::process::signals::Stop;
 use crate::text::sanitize;
 
 /// What is shown where a line is awaited.
@@ -18,8 +19,10 @@ pub enum Line {
     Text(String),
     /// There are no more.
     End,
-    /// The person interrupted instead.
-    Interrupted,
+    /// The person interrupted instead, by this signal.
+    Interrupted(Stop),
+    /// There is no reading them any more; why.
+    Broken(String),
 }
 
 /// Where lines come from and words go.
@@ -36,8 +39,8 @@ pub trait Console {
 pub enum Fault {
     /// What went wrong, for the person to read; the chat goes on.
     Told(String),
-    /// The person interrupted it.
-    Interrupted,
+    /// The person interrupted it, by this signal.
+    Interrupted(Stop),
 }
 
 /// Who does what a chat is about.
@@ -71,12 +74,14 @@ pub trait Desk {
 }
 
 /// How a chat ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Left {
     /// By `exit`, `quit` or the end of the lines.
     Done,
-    /// By an interrupt, which takes effect at once.
-    Interrupted,
+    /// By a signal, which takes effect at once.
+    Interrupted(Stop),
+    /// Because lines could not be read any more; why.
+    Broken(String),
 }
 
 /// Leads a chat to its end.
@@ -88,7 +93,8 @@ pub fn converse(console: &mut impl Console, desk: &mut impl Desk) -> Left {
                 console.say("");
                 return Left::Done;
             }
-            Line::Interrupted => return Left::Interrupted,
+            Line::Interrupted(signal) => return Left::Interrupted(signal),
+            Line::Broken(why) => return Left::Broken(why),
         };
         let message = line.trim();
         if matches!(message, "exit" | "quit") {
@@ -101,7 +107,7 @@ pub fn converse(console: &mut impl Console, desk: &mut impl Desk) -> Left {
             Ok(Some(left)) => return left,
             Ok(None) => {}
             Err(Fault::Told(why)) => console.say(&format!("chat: {}", sanitize::lines(&why))),
-            Err(Fault::Interrupted) => return Left::Interrupted,
+            Err(Fault::Interrupted(signal)) => return Left::Interrupted(signal),
         }
     }
 }
@@ -132,7 +138,8 @@ fn turn(message: &str, console: &mut impl Console, desk: &mut impl Desk) -> Resu
             console.say("");
             Ok(Some(Left::Done))
         }
-        Line::Interrupted => Ok(Some(Left::Interrupted)),
+        Line::Interrupted(signal) => Ok(Some(Left::Interrupted(signal))),
+        Line::Broken(why) => Ok(Some(Left::Broken(why))),
     }
 }
 
@@ -166,7 +173,7 @@ mod tests {
 
         fn route(&mut self, message: &str) -> Result<Route, Fault> {
             match message {
-                "stop" => Err(Fault::Interrupted),
+                "stop" => Err(Fault::Interrupted(Stop::Terminate)),
                 "down" => Err(Fault::Told("claude was\x1b not found".into())),
                 _ if message.starts_with("do") => Ok(Route::Graph(message.into())),
                 _ => Ok(Route::Converse(format!("you said {message}\x1b[2J"))),
@@ -191,7 +198,8 @@ mod tests {
     fn chat(lines: &[&str]) -> (Left, String) {
         let log = Log::default();
         let lines = lines.iter().map(|line| match *line {
-            "^C" => Line::Interrupted,
+            "^C" => Line::Interrupted(Stop::Interrupt),
+            "^?" => Line::Broken("no".to_owned()),
             line => Line::Text(line.to_owned()),
         });
         let mut console = Script(lines.collect(), Rc::clone(&log));
@@ -236,8 +244,15 @@ mod tests {
 
     #[test]
     fn an_interrupt_takes_effect_at_once() {
-        assert_eq!(chat(&["^C", "do it"]), (Left::Interrupted, ">".into()));
-        assert_eq!(chat(&["do it", "^C"]), (Left::Interrupted, ">; Run this plan? [y/N]".into()));
-        assert_eq!(chat(&["stop", "do it"]), (Left::Interrupted, ">".into()));
+        let by = |signal| Left::Interrupted(signal);
+        assert_eq!(chat(&["^C", "do it"]), (by(Stop::Interrupt), ">".into()));
+        assert_eq!(chat(&["do it", "^C"]), (by(Stop::Interrupt), ">; Run this plan? [y/N]".into()));
+        assert_eq!(chat(&["stop", "do it"]), (by(Stop::Terminate), ">".into()));
+    }
+
+    #[test]
+    fn lines_that_cannot_be_read_end_it() {
+        assert_eq!(chat(&["^?", "do it"]), (Left::Broken("no".into()), ">".into()));
+        assert_eq!(chat(&["do it", "^?"]).0, Left::Broken("no".into()));
     }
 }

@@ -50,6 +50,11 @@ impl Home {
         self.0.join("cache")
     }
 
+    /// The lines that were typed into chats (internal).
+    pub fn typed(&self) -> PathBuf {
+        self.cache().join("chat-history")
+    }
+
     /// The directory of the private copies that nodes are started with (internal).
     pub fn staged(&self) -> PathBuf {
         self.0.join("staged")

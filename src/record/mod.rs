@@ -30,6 +30,7 @@ pub mod prune;
 pub mod scribe;
 pub mod snapshot_writer;
 pub mod staged;
+pub mod typed;
 
 pub use event::{Event, EventKind};
 pub use feed::{Feed, FeedError};

@@ -315,6 +315,11 @@ impl Running {
         std::io::Write::write_all(self.child.stdin.as_mut().unwrap(), bytes).unwrap();
     }
 
+    /// Ends its standard input, which the test had piped.
+    pub(crate) fn closes(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// Waits for its end; one that hangs is killed and fails the test.
     pub(crate) fn wait(mut self) -> Ran {
         let deadline = self.since + HANG;

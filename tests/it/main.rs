@@ -15,6 +15,7 @@ mod markdown;
 
 mod auto;
 mod basics;
+mod chat;
 mod cli;
 mod crash;
 mod detach;
