@@ -344,3 +344,22 @@ test('a failed run says where it failed', async () => {
   await page.isFine();
   await server.stop();
 });
+
+test('what is decided stays in view below a head of any height', async () => {
+  const long = 'a rather long name '.repeat(60).trim();
+  const id = await place.finished(`name: ${long}\nnodes:\n  - {id: a, type: command, command: "seq 60"}\n  - {id: gate, type: gate, depends_on: [a]}\n`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`, { viewport: { width: 1000, height: 500 } });
+  const gate = await entry(page, 'gate', 'gate-paused');
+  await gate.getByRole('button', { name: 'show all' }).click();
+  const hidden = () => {
+    const [top, buttons] = ['.top', '.decision .buttons'].map((one) => document.querySelector(one).getBoundingClientRect());
+    return { covered: top.bottom > buttons.top + 1, head: top.height / innerHeight };
+  };
+  await gate.evaluate((root) => root.scrollIntoView({ block: 'end' }));
+  await page.waitForFunction(() => scrollY > 0);
+  const seen = await page.evaluate(hidden);
+  assert.ok(!seen.covered && seen.head < 0.5, JSON.stringify(seen));
+  await page.isFine();
+  await server.stop();
+});
