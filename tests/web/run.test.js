@@ -76,13 +76,13 @@ test('a gate shows what the worktree before it changed', async () => {
   const id = await place.finished(`
 name: laned
 nodes:
-  - {id: work, type: command, worktree: lane, command: "seq 3 > few; seq 200 > many; git add .; git commit -qm one; printf '<script>alert(1)</script>\\n-x\\n' > loose; sed -i 2d few"}
+  - {id: work, type: command, worktree: lane, command: "seq 3 > few; seq 200 > many; git add .; git commit -qm one; head -c 100000 /dev/zero | tr '\\\\000' x > wide; printf '<script>alert(1)</script>\\n-x\\n' > loose; sed -i 2d few"}
   - {id: gate, type: gate, depends_on: [work]}
 `);
   const server = await place.serve();
   const page = await open(browser, `${server.url}run/${id}/`);
   const gate = await entry(page, 'gate', 'gate-paused');
-  await gate.getByText('changed 3 files').waitFor();
+  await gate.getByText('changed 4 files').waitFor();
   const few = gate.locator('.file', { hasText: 'few' });
   assert.deepEqual(await few.locator('.row.came').allTextContents(), ['+1\n', '+3\n']);
   const loose = gate.locator('.file', { hasText: 'loose' });
@@ -92,6 +92,7 @@ nodes:
   assert.equal(await many.locator('.row').count(), 0, 'folded');
   await many.locator('summary').click();
   await many.locator('.row.came', { hasText: '+200' }).waitFor();
+  await gate.locator('.file', { hasText: 'wide' }).getByText('and 96001 more characters').waitFor();
   await gate.getByText(/git -C .*worktrees\/lane diff/).waitFor();
   await page.isFine();
   await server.stop();
