@@ -20,7 +20,7 @@ system prompt, `model` in the model's name. Its n-th turn answers the n-th call 
 repeats: a run walks down the list as the results of its tools come back. In all strings of a turn \\1 and \\g<name>
 stand for groups of `match`, {{prompt}} for the prompt. The keys of a turn, of which it has one or more:
 
-    text          a reply; beside a tool call it is said first
+    text          a reply, an object as its JSON; beside a tool call it is said first
     shell         a shell command, as a call of Bash (claude) or of the shell tool that codex offers
     tool, input   a call of the tool of that name; `tools`: [{tool, input}, ...] for several at once
     error         an HTTP status instead of a reply; with `message`, `type`, `headers`, `body` (all of it, as JSON) or
@@ -201,6 +201,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def next_turn(self, prompt, system, model, session, step):
         rule, turn = self.script.pick(prompt, system, model, session, step)
+        if isinstance(turn.get("text"), dict):
+            turn["text"] = json.dumps(turn["text"])
         status = "drop" if turn.get("drop") else turn.get("error", 200)
         self.record(status=status, model=model, session=session, rule=rule, step=step,
                     prompt=prompt[:200])

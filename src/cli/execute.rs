@@ -21,8 +21,10 @@ use crate::leg::{Leg, LegError, Order};
 use crate::node::runtime::limit;
 use crate::process::signals::{self, Stop};
 use crate::record::lock::LockError;
-use crate::record::{RunDir, RunId, stream};
+use crate::record::stream::StreamError;
+use crate::record::{RunDir, RunId, Usage, stream};
 use crate::schedule::machine::Cap;
+use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::view::term::Look;
 use crate::view::term::ledger::Ledger;
@@ -51,10 +53,57 @@ pub(super) struct Display {
     pub(super) quiet: bool,
     /// Whether it goes to the background once it is open.
     pub(super) detached: bool,
-    /// Whether a person at a terminal is shown the live view.
-    pub(super) web: bool,
+    /// What a person at a terminal gets of the live view.
+    pub(super) web: LiveView,
     /// What a later leg must be given again, behind a space; empty for most runs.
     pub(super) again: String,
+    /// Whether the command has more to do when the run has ended, and hears the signals from then on.
+    pub(super) goes_on: bool,
+}
+
+/// What a person at a terminal gets of the live view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LiveView {
+    /// None.
+    Off,
+    /// Its address.
+    Served,
+    /// Its address, and a browser that shows it.
+    Opened,
+}
+
+impl LiveView {
+    /// What `--no-web` says.
+    pub(super) fn unless(off: bool) -> Self {
+        if off { LiveView::Off } else { LiveView::Opened }
+    }
+}
+
+/// A run that was driven to the end of its leg, and told.
+pub(super) struct Ran {
+    /// How it ended.
+    pub(super) ending: Ending,
+    /// The signal that came, if one did.
+    pub(super) signal: Option<Stop>,
+    /// Its graph.
+    pub(super) graph: Arc<Graph>,
+    /// Its ledger, if that can be read.
+    pub(super) ledger: Option<Ledger>,
+    /// What a command that does no more than this run ends with.
+    pub(super) conclusion: Result<u8, Failure>,
+}
+
+impl Ran {
+    /// What it cost, planning included, and its tokens. What nobody can tell is unknown.
+    pub(super) fn spent(&self) -> (Cost, Usage) {
+        let (cost, usage) = match &self.ledger {
+            Some(ledger) => (ledger.total(), ledger.usage()),
+            None => (Cost::UNKNOWN, Usage::default()),
+        };
+        // Its last steps are not recorded.
+        let killed = if matches!(self.ending, Ending::Abandoned(_)) { Cost::UNKNOWN } else { Cost::ZERO };
+        (cost + killed, usage)
+    }
 }
 
 /// The signals to this program, from here on: none ends it without a word.
@@ -64,7 +113,11 @@ pub(super) fn listen() -> Result<Receiver<Stop>, Failure> {
 
 /// Claims a new run. From here on no signal ends this program without a word.
 pub(super) fn claim(context: &Context) -> Result<Claim, Failure> {
-    let signals = listen()?;
+    claim_hearing(listen()?, context)
+}
+
+/// The same for a command that listens already.
+pub(super) fn claim_hearing(signals: Receiver<Stop>, context: &Context) -> Result<Claim, Failure> {
     let run = Claimed::new(&context.home, &context.clock).map_err(cannot_begin)?;
     Ok(Claim { run, signals })
 }
@@ -98,6 +151,19 @@ pub(super) fn execute(
     display: &Display,
     context: &mut Context,
 ) -> Result<u8, Failure> {
+    see_through(claim, order, display, context)?.conclusion
+}
+
+/// Runs a claimed run to its end and shows it up to its ledger.
+///
+/// # Errors
+/// When its leg could not be opened, so that nothing was run.
+pub(super) fn see_through(
+    claim: Claim,
+    order: Order,
+    display: &Display,
+    context: &mut Context,
+) -> Result<Ran, Failure> {
     let Claim { run: claimed, signals } = claim;
     let (run, dir) = (claimed.run.clone(), claimed.dir.clone());
     let (from, graph) = (stream::length(&dir.feed()), Arc::clone(&order.graph));
@@ -125,33 +191,51 @@ pub(super) fn execute(
         }
         Ok(leg.drive(signals.clone()))
     });
-    leave_at_a_signal(signals, finished.as_ref().ok().and_then(signal_of));
+    let came = finished.as_ref().ok().and_then(signal_of);
+    if came.is_some() || !display.goes_on {
+        leave_at_a_signal(signals, came);
+    }
     progress.finish();
-    let Finished { ending, left_running, notes, signal, lacks_charges } = finished?;
+    let ran = tell(&run, &dir, graph, finished?, display, context);
+    if let (Some(view), None) = (&view, came) {
+        view.linger();
+    }
+    Ok(ran)
+}
+
+/// Tells how a leg ended.
+fn tell(
+    run: &RunId,
+    dir: &RunDir,
+    graph: Arc<Graph>,
+    finished: Finished,
+    display: &Display,
+    context: &mut Context,
+) -> Ran {
+    let came = signal_of(&finished);
+    let Finished { ending, left_running, notes, signal, lacks_charges } = finished;
     for (node, pid) in left_running {
         writeln!(context.err, "left running: node \"{node}\", pid {pid}").ok();
     }
     for note in notes {
         writeln!(context.err, "note: {}", sanitize::one_line(&note)).ok();
     }
+    let ledger = Ledger::of_run(run, dir).map(|ledger| Ledger { lacks_charges, ..ledger });
     if let Ending::Abandoned(signal) = ending {
-        return Err(Failure::new(format!(
-            "run {run}: killed at the second signal; its last steps are not recorded"
-        ))
-        .exiting(signal.exit_code()));
+        let failure =
+            Failure::new(format!("run {run}: killed at the second signal; its last steps are not recorded"));
+        let conclusion = Err(failure.exiting(signal.exit_code()));
+        return Ran { ending, signal: came, graph, ledger: ledger.ok(), conclusion };
     }
-    ledger(&run, &dir, lacks_charges, context);
+    print_ledger(ledger.as_ref(), dir, context);
     if let Ending::Paused(pause) = &ending {
-        pause_hint(&run, pause, &display.again, context);
+        pause_hint(run, pause, &display.again, context);
     }
-    if let (Some(view), None) = (&view, signal) {
-        view.linger();
-    }
-    let code = signal.map(Stop::exit_code);
-    conclude(&run, &graph, &ending, signal, &display.again).map_err(|failure| match code {
-        Some(code) => failure.exiting(code),
+    let conclusion = conclude(run, &graph, &ending, signal, &display.again).map_err(|failure| match signal {
+        Some(signal) => failure.exiting(signal.exit_code()),
         None => failure,
-    })
+    });
+    Ran { ending, signal: came, graph, ledger: ledger.ok(), conclusion }
 }
 
 /// A bound on dollars holds back starts; what a node without a budget costs is known once it has ended.
@@ -262,7 +346,7 @@ fn banner(dir: &RunDir, display: &Display, context: &mut Context) {
 
 /// The live view of this leg, for a person at a terminal. That there is none is a warning.
 fn view(run: &RunId, display: &Display, context: &mut Context) -> Option<Serving> {
-    if !display.web || display.detached || display.json || !context.out_is_terminal {
+    if display.web == LiveView::Off || display.detached || display.json || !context.out_is_terminal {
         return None;
     }
     let site = serve::site(context, Some(run.clone()));
@@ -271,7 +355,9 @@ fn view(run: &RunId, display: &Display, context: &mut Context) -> Option<Serving
             let address = serving.url();
             writeln!(context.out, "Live view: {address}\n").ok();
             context.out.flush().ok();
-            serve::open(&address, context);
+            if display.web == LiveView::Opened {
+                serve::open(&address, context);
+            }
             Some(serving)
         }
         Err(error) => {
@@ -297,10 +383,10 @@ fn outlets(display: &Display) -> Outlets {
     Outlets { screen: Box::new(BufWriter::new(io::stderr())), copy }
 }
 
-fn ledger(run: &RunId, dir: &RunDir, lacks_charges: bool, context: &mut Context) {
+fn print_ledger(ledger: Result<&Ledger, &StreamError>, dir: &RunDir, context: &mut Context) {
     let (out, look) = context.prose();
-    let text = match Ledger::of_run(run, dir) {
-        Ok(ledger) => Ledger { lacks_charges, ..ledger }.print(look),
+    let text = match ledger {
+        Ok(ledger) => ledger.print(look),
         Err(error) => format!("the ledger cannot be shown: {error}\n"),
     };
     write!(out, "\n{text}\n{}\n", sanitize::path(dir.path())).ok();

@@ -6,6 +6,7 @@ mod auto;
 mod completions;
 mod console;
 mod context;
+mod cycles;
 mod decide;
 mod deferred;
 mod detach;
@@ -26,6 +27,7 @@ mod misuse;
 mod new;
 mod order;
 mod output;
+mod planned;
 mod planner;
 mod prune;
 mod reference;
@@ -87,7 +89,7 @@ enum Command {
     New(Deferred<new::Args>),
     /// Runs a graph.
     Run(Deferred<run::Args>),
-    /// Plans a graph for a goal, and runs it.
+    /// Plans a graph for a goal, and runs it under a ceiling.
     Auto(Deferred<auto::Args>),
     /// Runs a graph with scripted replies: no model, no commands, no money.
     Rehearse(Deferred<rehearse::Args>),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::Context;
-use super::execute::{self, Display};
+use super::execute::{self, Display, LiveView};
 use super::services::Services;
 use super::{Failure, graph_file};
 use crate::graph::{Bounds, CONCURRENCY_MAX, Graph, bounds};
@@ -57,7 +57,7 @@ pub(super) struct BoundFlags {
     #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true, value_parser = dollars)]
     max_usd: Option<f64>,
     /// Starts no node that could make more executions than this, all legs together; each retry that a node may take counts.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = executions)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
     max_executions: Option<i64>,
     /// Starts nothing more after this time, such as 2h30m; what runs goes on to its end.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -100,12 +100,12 @@ pub(super) fn whole(word: &str) -> Result<i64, String> {
 }
 
 /// Dollars, however wrong; what cannot be is refused with the graph's own words for it.
-fn dollars(word: &str) -> Result<f64, String> {
+pub(super) fn dollars(word: &str) -> Result<f64, String> {
     word.parse().map_err(|_| "it takes dollars, such as 2.50".to_owned())
 }
 
 /// A count, however wrong; what cannot be is refused with the graph's own words for it.
-fn executions(word: &str) -> Result<i64, String> {
+pub(super) fn count(word: &str) -> Result<i64, String> {
     word.parse().map_err(|_| "it takes a whole number, such as 20".to_owned())
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Manner {
     /// Whether it goes to the background once it is open.
     pub(super) detached: bool,
     /// Whether a person at a terminal is shown the live view.
-    pub(super) web: bool,
+    pub(super) web: LiveView,
 }
 
 /// Loads the graph that `common` names.
@@ -155,8 +155,15 @@ pub(super) fn start(
     let title =
         format!("Running graph \"{}\" (run {})", graph_file::title(&common.graph, &loaded), claimed.run.run);
     let Manner { detached, web, .. } = manner;
-    let display =
-        Display { title, json: common.json, quiet: common.quiet, detached, web, again: String::new() };
+    let display = Display {
+        title,
+        json: common.json,
+        quiet: common.quiet,
+        detached,
+        web,
+        again: String::new(),
+        goes_on: false,
+    };
     let inherited = Inherited::first(&loaded.graph);
     let order = Order {
         encoded: loaded.encoded(),

@@ -1,4 +1,4 @@
-//! Asking the planner under a person's eyes: a signal ends it, and a long silence is broken.
+//! Asking the planner, or another that is no node, under a person's eyes: a signal ends it, and a long silence is broken.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,36 +12,37 @@ use super::context::Context;
 use super::services::Services;
 use crate::graph::Graph;
 use crate::graph::raw::{RawGraph, RawNode};
-use crate::plan::call::{self, Asking, NoPlan, Plan, Wanted};
+use crate::plan::call::Asking;
 use crate::process::Cancel;
 use crate::process::signals::Stop;
 use crate::record::observe::{Notice, Observer};
 use crate::text::{duration, sanitize};
 
-/// How often it is said that the planner still works: systems that run jobs end silent ones.
+/// How often it is said that a call still lasts: systems that run jobs end silent ones.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// What came of asking.
-pub(super) struct Bought {
-    /// The plan.
-    pub(super) outcome: Result<Plan, Box<NoPlan>>,
+pub(super) struct Bought<T> {
+    /// The answer.
+    pub(super) outcome: T,
     /// The signal that came meanwhile.
     pub(super) signal: Option<Stop>,
 }
 
-/// Buys a plan. The first signal ends the planner, a second one kills it.
-pub(super) fn buy(
+/// Has `who` asked by `question`. The first signal ends the call, a second one kills it.
+pub(super) fn ask<T: Send>(
     services: &Services,
-    wanted: &Wanted,
     signals: &Receiver<Stop>,
+    who: &str,
     context: &mut Context,
-) -> Result<Bought, Failure> {
+    question: impl FnOnce(&Asking<'_>) -> T + Send,
+) -> Result<Bought<T>, Failure> {
     let cancel = Cancel::new().map_err(|error| Failure::new(format!("cannot make a pipe: {error}")))?;
     let (done, heard) = bounded(1);
     let (mut signal, mut signals, begun) = (None, signals.clone(), Instant::now());
     let outcome = thread::scope(|scope| {
         let asking = Asking { runtime: &*services.runtime, cancel: &cancel, cwd: Context::base() };
-        scope.spawn(move || drop(done.send(call::plan(&asking, wanted))));
+        scope.spawn(move || drop(done.send(question(&asking))));
         loop {
             select! {
                 recv(heard) -> outcome => return outcome,
@@ -50,7 +51,7 @@ pub(super) fn buy(
                         signal = Some(stop);
                         writeln!(
                             context.err,
-                            "{}: ending the planner; a second signal kills it at once",
+                            "{}: ending {who}; a second signal kills it at once",
                             stop.name()
                         )
                         .ok();
@@ -61,12 +62,13 @@ pub(super) fn buy(
                 },
                 default(SILENCE_MAX) => {
                     let spent = duration::format(begun.elapsed());
-                    writeln!(context.err, "still planning, for {spent}").ok();
+                    writeln!(context.err, "still waiting for {who}, for {spent}").ok();
                 }
             }
         }
     });
-    let outcome = outcome.map_err(|_| Failure::new("the planner's thread broke down; please report this"))?;
+    let outcome =
+        outcome.map_err(|_| Failure::new(format!("the thread of {who} broke down; please report this")))?;
     Ok(Bought { outcome, signal })
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::context::Context;
+use super::execute::LiveView;
 use super::order::{self, Common, Manner};
 use super::services::Services;
 use super::{Failure, execute, graph_file};
@@ -48,7 +49,7 @@ pub(super) fn run(args: Args, context: &mut Context) -> Result<u8, Failure> {
         durability: Durability::Paced,
         rehearsal: Some(written.unwrap_or_default()),
         detached: false,
-        web: false,
+        web: LiveView::Off,
     };
     order::start(common, ready, values, services, manner, context)
 }

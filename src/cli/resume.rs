@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::auto::VerifyFlags;
 use super::context::Context;
-use super::execute::{self, Claim, Display};
+use super::execute::{self, Claim, Display, LiveView};
 use super::order::{BoundFlags, QuotaFlag};
 use super::services::Services;
-use super::{Failure, auto, detach, left_lanes, order, services};
+use super::{Failure, detach, left_lanes, order, planned, services};
 use crate::graph::node::PermissionMode;
 use crate::graph::{Graph, NodeId};
 use crate::leg::again::{self, Inherited, Purpose, waiting};
@@ -328,8 +328,9 @@ fn resume(
         json: args.json,
         quiet: args.quiet,
         detached: args.background.is_copy(),
-        web: !args.no_web,
-        again: auto::again(verify.as_ref()),
+        web: LiveView::unless(args.no_web),
+        again: planned::again(verify.as_ref()),
+        goes_on: false,
     };
     let bounds = again::bounds(&snapshot, args.bounds.read()?);
     if let Some(planned) = &planned {

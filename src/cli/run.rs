@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::context::Context;
+use super::execute::LiveView;
 use super::order::{self, Common, Manner};
 use super::{Failure, detach, dry_run, execute, services};
 use crate::leg::preflight;
@@ -67,7 +68,7 @@ pub(super) fn run(args: Args, runtime: RuntimeKind, context: &mut Context) -> Re
         durability: args.durability,
         rehearsal: None,
         detached: args.background.is_copy(),
-        web: !args.no_web,
+        web: LiveView::unless(args.no_web),
     };
     order::start(common, ready, values, services, manner, context)
 }

@@ -17,6 +17,7 @@ use crate::node::{Runtime, Shell};
 use crate::process::{Launcher, find};
 
 /// What runs nodes.
+#[derive(Clone)]
 pub(super) struct Services {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) shell: Arc<dyn Shell>,

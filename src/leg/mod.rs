@@ -17,3 +17,4 @@ pub use claim::Claimed;
 pub use drive::Finished;
 pub use open::{Leg, LegError, Order};
 pub use planned::Planned;
+pub use watched::guarded;

@@ -208,6 +208,7 @@ fn snapshot_at_start(run: &RunId, order: &Order) -> Snapshot {
         continue_on_fail: order.continue_on_fail,
         default_permission_mode: order.default_mode.as_str().to_owned(),
         tool_policies: planned.map(Planned::policies).unwrap_or_default(),
+        goal: planned.and_then(|planned| planned.goal.clone()),
         build_evidence: planned.and_then(|planned| planned.evidence.clone()),
         nodes: order.inherited.stood.clone(),
         gate: gate_state(&order.inherited.decisions, &[]),

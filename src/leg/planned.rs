@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::graph::NodeId;
 use crate::node::policy::{Ceiling, Policy};
-use crate::record::snapshot::{EvidenceState, PolicyState};
+use crate::record::snapshot::{EvidenceState, GoalState, PolicyState};
 use crate::record::{Snapshot, Usage};
 use crate::text::money::{Cost, Money};
 
@@ -19,6 +19,8 @@ pub struct Planned {
     pub planning: (Cost, Usage),
     /// How the question of build evidence was answered.
     pub evidence: Option<EvidenceState>,
+    /// The goal that the run is a cycle of, if it may have several.
+    pub goal: Option<GoalState>,
 }
 
 impl Planned {
@@ -34,7 +36,8 @@ impl Planned {
             unknown: u32::from(snapshot.planning_cost_unknown),
         };
         let evidence = snapshot.build_evidence.clone();
-        Some(Planned { ceiling, planning: (cost, snapshot.planning_usage), evidence })
+        let goal = snapshot.goal.clone();
+        Some(Planned { ceiling, planning: (cost, snapshot.planning_usage), evidence, goal })
     }
 
     /// The policies as `state.json` keeps them.

@@ -21,6 +21,19 @@ impl Leg {
 }
 
 /// Posts a guard over the children of `launcher`.
+/// Does something for the run in `dir` after its leg, under a guard of its own.
+pub fn guarded<T>(
+    launcher: &Launcher,
+    dir: &RunDir,
+    observer: &Arc<dyn Observer>,
+    work: impl FnOnce() -> T,
+) -> T {
+    post(launcher, dir, observer);
+    let done = work();
+    launcher.dismiss_guard();
+    done
+}
+
 pub(super) fn post(launcher: &Launcher, dir: &RunDir, observer: &Arc<dyn Observer>) {
     forget(dir, &**observer);
     let observer = Arc::clone(observer);

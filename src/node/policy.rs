@@ -103,8 +103,8 @@ impl Policy {
         self
     }
 
-    /// The same without anything that was staged: what a later leg is given, since the directory lay where nodes could
-    /// write (ADR 0017 of the design).
+    /// The same without anything that was staged: what a later leg is given, since only the leg that planned held what was
+    /// staged, and whatever lies on disk a node could have written (ADR 0017 of the design).
     #[must_use]
     pub fn without_plugins(mut self) -> Self {
         if std::mem::take(&mut self.plugin_dirs).is_empty() {

@@ -1,7 +1,8 @@
 //! What a planned node is given on disk before each of its spawns: its private copies of staged agents and skills.
 //!
-//! The run's own staging directory lies where every node can write. A spawn therefore never reads it: [`Provisioned`]
-//! asks a [`Provision`] for directories of that spawn's own and puts them in the place of the policy's (ADR 0022 §7).
+//! The policy's directories are names that the run's record keeps; they lie where every node can write, and no spawn reads
+//! them. [`Provisioned`] asks a [`Provision`] for directories of that spawn's own and puts them in their place
+//! (docs/adr/0009).
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ use crate::text::sanitize;
 use crate::text::usage::Usage;
 
 /// How often a child that cannot be started is tried in all, and the pause between (FACTS 8.1).
-const SPAWNS_MAX: u32 = 3;
+pub(super) const SPAWNS_MAX: u32 = 3;
 const SPAWN_PAUSE: Duration = Duration::from_millis(300);
 /// How much of a reply is shown where it is no plan at all.
 const SHOWN_BYTES_MAX: usize = 500;
@@ -62,8 +62,27 @@ pub struct Paid {
 }
 
 impl Paid {
-    fn add(&mut self, cost: Cost, usage: Usage) {
-        *self = Paid { calls: self.calls + 1, cost: self.cost + cost, usage: self.usage + usage };
+    /// Counts a call; one that nobody was asked in is none.
+    pub(super) fn count(&mut self, invoked: &Invoked) {
+        if !never_began(invoked) {
+            let (cost, usage) = (self.cost + invoked.charge, self.usage + invoked.usage);
+            *self = Paid { calls: self.calls + 1, cost, usage };
+        }
+    }
+}
+
+/// Why a call has no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Why, one line.
+    pub why: String,
+    /// Whether the person ended it.
+    pub is_cancelled: bool,
+}
+
+impl From<String> for Unanswered {
+    fn from(why: String) -> Self {
+        Unanswered { why, is_cancelled: false }
     }
 }
 
@@ -161,23 +180,13 @@ struct Purchase<'a> {
 impl Purchase<'_> {
     /// One call: its reply, or why there is none.
     fn ask(&mut self, prompt: &str) -> Result<String, Box<NoPlan>> {
-        let mut invoked = spawn(self.asking, "planner", Policy::planner(), prompt);
+        let mut invoked = spawn(self.asking, "planner", Policy::planner(), prompt, SPAWNS_MAX);
         self.warnings.append(&mut invoked.warnings);
-        if !never_began(&invoked) {
-            self.paid.add(invoked.charge, invoked.usage);
-        }
-        match &invoked.end {
-            End::Replied { exit: Exit::Code(0), .. } => Ok(invoked.reply),
-            End::Replied { exit, note } => {
-                let said = if note.is_empty() { shown(&invoked.reply) } else { note.clone() };
-                let why = format!("the planner ended with {}: {said}", judge::describe_exit(*exit));
-                Err(self.none(&why, None))
-            }
-            end => {
-                let fault = judge::no_answer(end, TIMEOUT_DEFAULT);
-                let why = fault.map_or_else(String::new, |fault| fault.detail);
-                let none = self.none(&format!("the planner gave no reply: {why}"), None);
-                Err(Box::new(NoPlan { is_cancelled: *end == End::Cancelled, ..*none }))
+        self.paid.count(&invoked);
+        match replied("the planner", &invoked) {
+            Ok(()) => Ok(invoked.reply),
+            Err(Unanswered { why, is_cancelled }) => {
+                Err(Box::new(NoPlan { is_cancelled, ..*self.none(&why, None) }))
             }
         }
     }
@@ -236,8 +245,36 @@ impl Paid {
     }
 }
 
-/// One invocation that is no node's. A child that cannot be started is tried again, since nothing was paid for it.
-pub(super) fn spawn(asking: &Asking<'_>, name: &str, policy: Policy, prompt: &str) -> Invoked {
+/// Whether `who` replied.
+///
+/// # Errors
+/// Why not.
+pub(super) fn replied(who: &str, invoked: &Invoked) -> Result<(), Unanswered> {
+    match &invoked.end {
+        End::Replied { exit: Exit::Code(0), .. } => Ok(()),
+        End::Replied { exit, note } => {
+            let said = if note.is_empty() { shown(&invoked.reply) } else { note.clone() };
+            Err(format!("{who} ended with {}: {said}", judge::describe_exit(*exit)).into())
+        }
+        end => {
+            let fault = judge::no_answer(end, TIMEOUT_DEFAULT);
+            let why = fault.map_or_else(String::new, |fault| fault.detail);
+            Err(Unanswered {
+                why: format!("{who} gave no reply: {why}"),
+                is_cancelled: *end == End::Cancelled,
+            })
+        }
+    }
+}
+
+/// One invocation that is no node's. A child that cannot be started is tried up to `spawns_max` times, since nothing was paid for it.
+pub(super) fn spawn(
+    asking: &Asking<'_>,
+    name: &str,
+    policy: Policy,
+    prompt: &str,
+    spawns_max: u32,
+) -> Invoked {
     let mut invocation = Invocation {
         node: NodeId::parse(name).expect("the names of these calls are ids"),
         attempt: 0,
@@ -256,7 +293,7 @@ pub(super) fn spawn(asking: &Asking<'_>, name: &str, policy: Policy, prompt: &st
     loop {
         let invoked = asking.runtime.invoke(&invocation, asking.cancel, &mut |_| {});
         invocation.attempt += 1;
-        let again = never_began(&invoked) && invocation.attempt < SPAWNS_MAX;
+        let again = never_began(&invoked) && invocation.attempt < spawns_max;
         if !again || asking.cancel.wait(SPAWN_PAUSE) {
             return invoked;
         }
@@ -272,7 +309,8 @@ fn no_fence(error: getrandom::Error) -> String {
     format!("the planner cannot be asked: the system gives no randomness: {error}")
 }
 
-fn shown(text: &str) -> String {
+/// As much of a reply as a line holds.
+pub(super) fn shown(text: &str) -> String {
     sanitize::one_line(&fence::truncate(text, SHOWN_BYTES_MAX)).into_owned()
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Knows no screen and no command line but the names of the flags that its words tell a person to give.
 
+pub mod assess;
 pub mod attach;
 pub mod call;
 pub mod chat;
 pub mod disposition;
 pub mod evidence;
+pub mod goal;
 pub mod later;
 pub mod prompt;
 pub mod repair;

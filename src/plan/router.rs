@@ -5,6 +5,9 @@
 
 use serde::Deserialize;
 
+use crate::node::policy::Policy;
+use crate::plan::call::{self, Asking, Paid, Unanswered};
+
 /// What a line turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
@@ -12,6 +15,27 @@ pub enum Route {
     Converse(String),
     /// Work, and the goal that a graph is planned for.
     Graph(String),
+}
+
+/// What came of asking what a line is.
+#[derive(Debug)]
+pub struct Routed {
+    /// What it is, or why nobody could tell.
+    pub outcome: Result<Route, Unanswered>,
+    /// What asking cost.
+    pub paid: Paid,
+    /// What a person should hear of the call.
+    pub warnings: Vec<String>,
+}
+
+/// Asks what `message` is, once.
+pub fn route(asking: &Asking<'_>, message: &str) -> Routed {
+    let mut paid = Paid::default();
+    let mut invoked = call::spawn(asking, "router", Policy::planner(), &prompt(message), 1);
+    paid.count(&invoked);
+    let warnings = std::mem::take(&mut invoked.warnings);
+    let outcome = call::replied("the router", &invoked).map(|()| read(&invoked.reply));
+    Routed { outcome, paid, warnings }
 }
 
 #[derive(Deserialize)]

@@ -85,14 +85,7 @@ impl Pending {
     /// What was written so far, at most `bytes_max` of it: its head and tail around a cut that says how much is
     /// missing. What is not UTF-8 is replaced.
     pub fn excerpt(&self, bytes_max: usize) -> io::Result<String> {
-        let file = self.file();
-        let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        if length <= bytes_max {
-            return read_at(file, 0, length);
-        }
-        let half = bytes_max / 2;
-        let (head, tail) = (read_at(file, 0, half)?, read_at(file, length - half, half)?);
-        Ok(format!("{head}{}{tail}", cut_marker((length - 2 * half) as u64)))
+        excerpt_of(self.file(), bytes_max)
     }
 
     /// Makes the bytes durable and gives them the name `path`, in place of whatever file or link has it.
@@ -130,6 +123,22 @@ fn copy(file: &File, path: &Path) -> io::Result<()> {
     io::copy(&mut from, &mut copied)?;
     copied.as_file().sync_data()?;
     copied.persist(path).map(drop).map_err(|refused| refused.error)
+}
+
+/// The artifact of `node`, as far as [`Pending::excerpt`] shows one; `None` when it has none. A link that was planted in its
+/// place is not followed.
+pub fn read_excerpt(run: &RunDir, node: &NodeId, bytes_max: usize) -> Option<String> {
+    private::open_to_read(&run.artifact(node)).and_then(|file| excerpt_of(&file, bytes_max)).ok()
+}
+
+fn excerpt_of(file: &File, bytes_max: usize) -> io::Result<String> {
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    if length <= bytes_max {
+        return read_at(file, 0, length);
+    }
+    let half = bytes_max / 2;
+    let (head, tail) = (read_at(file, 0, half)?, read_at(file, length - half, half)?);
+    Ok(format!("{head}{}{tail}", cut_marker((length - 2 * half) as u64)))
 }
 
 fn read_at(file: &File, offset: usize, length: usize) -> io::Result<String> {

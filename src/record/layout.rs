@@ -129,6 +129,11 @@ impl RunDir {
         self.0.join("rejected.json")
     }
 
+    /// What the judge of a goal's cycle said of the run.
+    pub fn assessment(&self) -> PathBuf {
+        self.0.join("assess.json")
+    }
+
     /// The lock.
     pub fn lock(&self) -> PathBuf {
         self.0.join("resume.lock")

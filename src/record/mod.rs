@@ -17,6 +17,7 @@ pub mod stream;
 
 pub mod artifact;
 pub mod aside;
+pub mod assessment;
 pub mod attempts;
 mod document;
 pub mod excerpt;

@@ -56,6 +56,9 @@ pub struct Snapshot {
     /// What each node of a planned graph may do, by node id; absent for a hand-written one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tool_policies: BTreeMap<String, PolicyState>,
+    /// The goal that the run is a cycle of; absent where a goal has one cycle only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<GoalState>,
     /// How the question of build evidence was answered; absent for a hand-written graph, which is not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_evidence: Option<EvidenceState>,
@@ -98,6 +101,20 @@ pub struct PolicyState {
     /// Where staged agents and skills lay; no later leg uses them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plugin_dirs: Vec<String>,
+}
+
+/// Which cycle of which goal a run is (ADR 0011 of the design).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GoalState {
+    /// The goal, word for word.
+    pub text: String,
+    /// The cycle, from 1.
+    pub cycle: u32,
+    /// How many there may be.
+    pub max_cycles: u32,
+    /// The run of the first cycle, by which the runs of a goal are grouped.
+    pub first_run_id: String,
 }
 
 /// The question of build evidence, answered when a planned run was started (ADR 0030 of the design).

@@ -3,7 +3,7 @@
 
 use omg::graph::{Cause, Provenance};
 use omg::record::event::{Held, SkipWhy, Skipped};
-use omg::record::snapshot::{BoundsState, EvidenceState, GateState, PolicyState};
+use omg::record::snapshot::{BoundsState, EvidenceState, GateState, GoalState, PolicyState};
 use omg::record::{Event, EventKind, Record, Snapshot, Usage, Verdict};
 use serde_json::Value;
 
@@ -103,6 +103,7 @@ fn snapshot() -> Snapshot {
         continue_on_fail: true,
         default_permission_mode: "plan".into(),
         tool_policies: [("x".to_owned(), policy())].into(),
+        goal: Some(GoalState { text: "x".into(), cycle: 1, max_cycles: 2, first_run_id: "x".into() }),
         build_evidence: Some(EvidenceState {
             answer: "attached".into(),
             declared_by: "x".into(),

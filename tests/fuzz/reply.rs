@@ -4,4 +4,6 @@
 
 mod ceiling;
 
-libfuzzer_sys::fuzz_target!(|reply: &str| drop(ceiling::holds(reply)));
+libfuzzer_sys::fuzz_target!(|reply: &str| {
+    ceiling::holds(reply);
+});

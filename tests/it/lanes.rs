@@ -516,6 +516,24 @@ fn a_foreign_directory_is_refused_and_left_alone() {
     }
 }
 
+/// What a git that is ended while it makes a lane leaves when it does not come to the end of taking it away: files that it
+/// has struck off its list already.
+#[test]
+fn d5_a_lane_that_was_half_made_and_half_taken_away_is_made_again() {
+    let env = repository();
+    let place =
+        "cd \"$(echo \"$OMG_HOME\"/runs/*/)\"; mkdir -p worktrees/lane; cd worktrees; touch .making-lane";
+    let half = "echo gitdir: \"$OLDPWD\"/.git/worktrees/lane > lane/.git; echo half > lane/half";
+    let graph = format!(
+        "nodes: [{{id: killed, type: command, command: '{place}; {half}'}}, \
+         {{id: a, type: command, command: 'ls', worktree: lane, depends_on: [killed]}}]"
+    );
+    env.run_graph(&graph, &[]).exits(0);
+    let listed = String::from_utf8(env.artifact("a").unwrap()).unwrap();
+    assert!(!listed.contains("half"), "{listed}");
+    assert!(!env.run_dir().join("worktrees").exists(), "nothing is left of it");
+}
+
 #[test]
 fn a_repository_that_is_busy_for_a_moment_is_asked_again() {
     let env = repository();

@@ -13,11 +13,12 @@ use crate::graph::{Graph, Work};
 use crate::lint;
 use crate::node::invocation::{End, Invocation, Invoked, Preflight, Runtime, Session, mark};
 use crate::node::policy::Policy;
-use crate::node::runtime::envelope::Envelope;
+use crate::node::runtime::envelope::{Denial, Envelope};
 use crate::node::runtime::prompt::{self, Delivery};
 use crate::node::runtime::{limit, transcript};
 use crate::process::capture::{Bounded, OUTPUT_BYTES_MAX, Tail};
 use crate::process::{Cancel, Ended, Exit, How, Ladder, Launcher, SpawnError, Spec, Streams};
+use crate::text::fence;
 use crate::text::lossy::lossy;
 use crate::text::money::{Cost, Money};
 use crate::text::sanitize::{self, stderr_tail};
@@ -27,8 +28,10 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What claude takes on standard input at most.
 const PROMPT_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// How many tools a warning about refused calls names.
+/// How many calls a warning about refused ones names.
 const DENIED_NAMED_MAX: usize = 5;
+/// How much of a refused command it shows.
+const DENIED_BYTES_MAX: usize = 100;
 
 /// The `claude` CLI.
 #[derive(Debug)]
@@ -307,9 +310,8 @@ fn account(envelope: &Envelope, session: &Session, invoked: &mut Invoked) {
 /// A refused tool call is no error to the CLI: it exits with 0, and the reply may or may not tell.
 fn denied(envelope: &Envelope) -> Option<String> {
     let count = envelope.permission_denials.len();
-    let tools: BTreeSet<&str> =
-        envelope.permission_denials.iter().map(|denial| denial.tool_name.as_str()).collect();
-    let named: Vec<&str> = tools.into_iter().take(DENIED_NAMED_MAX).collect();
+    let calls: BTreeSet<String> = envelope.permission_denials.iter().map(call).collect();
+    let named: Vec<String> = calls.into_iter().take(DENIED_NAMED_MAX).collect();
     (count > 0).then(|| {
         let calls = if count == 1 { "a tool call".to_owned() } else { format!("{count} tool calls") };
         format!(
@@ -317,6 +319,14 @@ fn denied(envelope: &Envelope) -> Option<String> {
             sanitize::one_line(&named.join(", "))
         )
     })
+}
+
+/// `Bash: touch x`: which command it was says what the node lacks, where the tool's name does not.
+fn call(denial: &Denial) -> String {
+    match denial.tool_input.command.as_str() {
+        "" => denial.tool_name.clone(),
+        command => format!("{}: {}", denial.tool_name, fence::truncate(command, DENIED_BYTES_MAX)),
+    }
 }
 
 fn unreadable(why: &str, exit: Exit, stderr: &str) -> End {
@@ -486,6 +496,17 @@ mod tests {
         assert!(warnings(&call("Bash")).starts_with("claude refused a tool call (Bash);"));
         let three = [call("Write"), call("Bash"), call("Bash")].join(",");
         assert!(warnings(&three).starts_with("claude refused 3 tool calls (Bash, Write);"));
+        let input = |input: &str| format!(r#"{{"tool_name":"Bash","tool_input":{input}}}"#);
+        let touch = input(r#"{"command":"touch ../x\n\u001b[31m"}"#);
+        assert!(
+            warnings(&touch).starts_with("claude refused a tool call (Bash: touch ../x"),
+            "{}",
+            warnings(&touch)
+        );
+        assert!(!warnings(&touch).contains(['\n', '\u{1b}']), "{}", warnings(&touch));
+        assert!(warnings(&input(r#"{"command":7}"#)).starts_with("claude refused a tool call (Bash);"));
+        let long = input(&format!(r#"{{"command":"{}"}}"#, "x".repeat(10_000)));
+        assert!(warnings(&long).len() < 300, "{}", warnings(&long));
     }
 
     #[test]

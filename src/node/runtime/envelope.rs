@@ -62,6 +62,17 @@ pub struct Envelope {
 pub struct Denial {
     /// The tool.
     pub tool_name: String,
+    /// What it was called with.
+    #[serde(deserialize_with = "if_understood")]
+    pub tool_input: ToolInput,
+}
+
+/// What a tool was called with, as far as a person is told of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolInput {
+    /// What a shell was to run.
+    pub command: String,
 }
 
 /// Tokens of one model.

@@ -25,6 +25,9 @@ const STATE: &str = "omg-lane";
 /// How long a repository that refused is left alone before it is asked again.
 const BUSY: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
+/// Begins the name of the mark beside a lane that is being made; a lane's own name begins with a letter or a digit.
+const MAKING: &str = ".making-";
+
 /// Says that a lane was being taken away, everything in it kept.
 pub(super) const GOING: &str = "omg-going";
 
@@ -121,8 +124,20 @@ impl GitLanes {
         lanes.extend(self.left_over(&lanes));
         let notes = tidy::tidy(self, &lanes, to_come);
         // Stays when a lane stays.
+        self.forget_marks();
         fs::remove_dir(&self.root).ok();
         notes
+    }
+
+    /// Removes the marks of lanes of which nothing is left.
+    fn forget_marks(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let lane = name.to_str().and_then(|name| name.strip_prefix(MAKING));
+            if lane.is_some_and(|lane| self.root.join(lane).symlink_metadata().is_err()) {
+                fs::remove_file(entry.path()).ok();
+            }
+        }
     }
 
     /// Makes reachable what the lanes hold that an earlier leg left, and takes none away; returns what could not be, a
@@ -148,7 +163,7 @@ impl GitLanes {
             let path = self.root.join(name);
             let is_own = self.is_own(&path).unwrap_or(false);
             let admin = self.admin(&path).ok().filter(|_| is_own)?;
-            (!is_half_made(&admin)).then(|| adopted(name, path, admin))
+            (!is_half_made(&admin) && !self.mark(name).exists()).then(|| adopted(name, path, admin))
         };
         self.names().iter().filter(|name| !is_entered(name)).filter_map(adopt).collect()
     }
@@ -158,12 +173,18 @@ impl GitLanes {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| !name.starts_with(MAKING));
         names.sort();
         names
     }
 
     pub(super) fn branch(&self, name: &str) -> String {
         format!("omg/{}/{name}", self.run)
+    }
+
+    /// Where it is marked that a lane is being made, and that no node was let in.
+    fn mark(&self, name: &str) -> PathBuf {
+        self.root.join(format!("{MAKING}{name}"))
     }
 
     /// The repository's own directory, which all its worktrees share.
@@ -196,7 +217,7 @@ impl GitLanes {
 
     fn provide(&self, name: &str) -> Result<Lane, LaneError> {
         let path = self.root.join(name);
-        self.clear_half_made(&path)?;
+        self.clear_half_made(name, &path)?;
         if path.symlink_metadata().is_ok() {
             self.come_back(&path)?;
             if !self.is_own(&path)? && !self.is_repaired(&path)? {
@@ -212,6 +233,9 @@ impl GitLanes {
     fn make(&self, name: &str, path: PathBuf) -> Result<Lane, LaneError> {
         let made = DirBuilder::new().mode(0o700).recursive(true).create(&self.root);
         made.map_err(|source| LaneError::System { what: "make", path: self.root.clone(), source })?;
+        let mark = self.mark(name);
+        let marked = fs::write(&mark, "");
+        marked.map_err(|source| LaneError::System { what: "write", path: mark.clone(), source })?;
         let branch = self.branch(name);
         // A git that was killed leaves its lock, and nobody but this run's lanes, one at a time, writes this branch.
         fs::remove_file(self.common(&self.base)?.join(format!("refs/heads/{branch}.lock"))).ok();
@@ -233,28 +257,27 @@ impl GitLanes {
         let admin = self.admin(&path)?;
         let commit = self.git.commit(&path, "HEAD")?.unwrap_or_default();
         write_state(&admin, &commit, &stashes)?;
+        fs::remove_file(&mark).map_err(|source| LaneError::System { what: "remove", path: mark, source })?;
         let began = read_state(&admin).unwrap_or_default();
         Ok(Lane { name: name.to_owned(), path, admin, adopted, fresh: true, began })
     }
 
-    /// What a `worktree add` that died with its engine left, at whatever point: an empty directory, or one that git has
-    /// on its list and may not find its way through yet.
-    fn clear_half_made(&self, path: &Path) -> Result<(), LaneError> {
+    /// What a `worktree add` that died with its engine left, at whatever point: an empty directory, one that git has on its
+    /// list and may not find its way through yet, or one that it was taking away again, which it has struck off first.
+    fn clear_half_made(&self, name: &str, path: &Path) -> Result<(), LaneError> {
         // Takes away nothing but an empty directory.
         fs::remove_dir(path).ok();
         let admin = registration(&self.common(&self.base)?, path);
-        let Some(admin) = admin.filter(|admin| is_half_made(admin)) else { return Ok(()) };
-        if self.call(["worktree", "remove", "--force", "--force"], path).is_ok() {
+        let mark = self.mark(name);
+        if !mark.exists() && !admin.as_deref().is_some_and(is_half_made) {
             return Ok(());
         }
-        for half in [path, &admin] {
-            let removed = fs::remove_dir_all(half);
-            removed.or_else(|source| match source.kind() {
-                io::ErrorKind::NotFound => Ok(()),
-                _ => Err(LaneError::System { what: "remove", path: half.to_path_buf(), source }),
-            })?;
+        if self.call(["worktree", "remove", "--force", "--force"], path).is_err() {
+            for half in [Some(path), admin.as_deref()].into_iter().flatten() {
+                absent(fs::remove_dir_all(half), half)?;
+            }
         }
-        Ok(())
+        absent(fs::remove_file(&mark), &mark)
     }
 
     /// A lane whose directory was deleted by hand is still on git's list, and its branch counts as taken. What its
@@ -409,6 +432,14 @@ fn refused(name: &str, error: &LaneError) -> Fault {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What came of removing `path`, which may have been gone already.
+fn absent(removed: io::Result<()>, path: &Path) -> Result<(), LaneError> {
+    removed.or_else(|source| match source.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(LaneError::System { what: "remove", path: path.to_path_buf(), source }),
+    })
 }
 
 /// Git's notes on the worktree at `path`, if it has any.

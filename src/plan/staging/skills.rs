@@ -15,6 +15,7 @@ use crate::text::hex;
 
 /// The largest corpus that is staged.
 const CORPUS_BYTES_MAX: u64 = 64 << 20;
+const TOO_LARGE: &str = "they hold more than 64 MiB";
 /// How many files a corpus may have.
 const FILES_MAX: usize = 20_000;
 /// What each skill adds to every prompt, in tokens, as measured.
@@ -88,6 +89,9 @@ impl Corpus {
                         corpus.shadowed.push((earlier.name, earlier.dir));
                     }
                     heads.push(head);
+                    if heads.iter().map(|head| head.says.len() as u64).sum::<u64>() > CORPUS_BYTES_MAX {
+                        return Err(TOO_LARGE.to_owned());
+                    }
                 }
             }
         }
@@ -150,7 +154,7 @@ impl Corpus {
 
 impl Room {
     fn take(&mut self, bytes: usize) -> Result<(), &'static str> {
-        self.bytes = self.bytes.checked_sub(bytes as u64).ok_or("they hold more than 64 MiB")?;
+        self.bytes = self.bytes.checked_sub(bytes as u64).ok_or(TOO_LARGE)?;
         self.files = self.files.checked_sub(1).ok_or("they hold more than 20,000 files")?;
         Ok(())
     }

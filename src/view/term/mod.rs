@@ -3,6 +3,7 @@
 //! Text of children and of files passes [`sanitize`](crate::text::sanitize) before it is shown; colour and width come in as a [`Look`].
 
 pub mod feed_lines;
+pub mod goal;
 pub mod ledger;
 mod live;
 pub mod plan;

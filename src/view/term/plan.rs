@@ -19,8 +19,9 @@ use crate::text::{duration, sanitize};
 /// What the nodes of an isolated plan run under.
 const ISOLATED: &str = "\
 Ceiling: planned nodes load no settings, yours or the repository's: no standing permission, no hook, no CLAUDE.md, no MCP
-server. A tool that a node does not list does not exist for it, and what it lists is all that is allowed without asking. What
-an organisation manages still applies.
+server. A tool that a node does not list does not exist for it. A command outside its Bash(...) is for claude's own judge to
+allow, but for simple changes of files below this directory, like touch and rm, which claude runs unjudged; where a plan sets
+permission_mode to dontAsk both are refused. What an organisation manages still applies.
 ";
 /// What they run under where the person said so.
 const LOADED: &str = "\
@@ -115,7 +116,7 @@ impl Screen<'_> {
             RuntimeKind::Codex => self.disclosures,
             RuntimeKind::Claude | RuntimeKind::Rehearsal => self.staging,
         };
-        let mut out: String = said.iter().map(|line| sanitize::one_line(line).into_owned() + "\n").collect();
+        let mut out: String = said.iter().map(|line| sanitize::lines(line).into_owned() + "\n").collect();
         out.push_str(match (self.runtime, loaded) {
             (RuntimeKind::Codex, false) => CODEX_ISOLATED,
             (RuntimeKind::Codex, true) => CODEX_LOADED,
@@ -163,7 +164,7 @@ impl Again<'_> {
     /// The lines, none when nothing is to be said.
     pub fn print(&self) -> String {
         let mut out: String = self.verify.map(|verify| attached(self.attached, verify)).unwrap_or_default();
-        let told = "what was staged for it lay where nodes could write";
+        let told = "only the leg that planned held what was staged for it";
         for (node, agent) in self.agents {
             writeln!(out, "{node} no longer runs as {agent}: {told}").ok();
         }

@@ -74,14 +74,20 @@ pub fn footer(planning: Cost, total: Cost, usage: Usage) -> String {
         lines.push(format!("PLANNING COST: {planning}\n"));
     }
     lines.push(format!("TOTAL COST: {total}\n"));
-    if !usage.is_zero() {
-        let Usage { input_tokens, cached_input_tokens, output_tokens, reasoning_output_tokens } = usage;
-        lines.push(format!(
-            "TOKEN USAGE: input {input_tokens}, cached {cached_input_tokens}, output {output_tokens}, \
-             reasoning {reasoning_output_tokens}\n"
-        ));
-    }
+    lines.push(tokens_line(usage));
     lines.concat()
+}
+
+/// The line that says how many tokens there were; empty for none.
+pub fn tokens_line(usage: Usage) -> String {
+    if usage.is_zero() {
+        return String::new();
+    }
+    let Usage { input_tokens, cached_input_tokens, output_tokens, reasoning_output_tokens } = usage;
+    format!(
+        "TOKEN USAGE: input {input_tokens}, cached {cached_input_tokens}, output {output_tokens}, \
+         reasoning {reasoning_output_tokens}\n"
+    )
 }
 
 /// A cell that is never empty.

@@ -1,8 +1,10 @@
 //! Planned graphs: what a goal becomes, and what each spawn of it is given.
 
 mod ceiling;
+mod cycles;
 mod planning;
 mod resumed;
+mod staging;
 
 use serde_json::{Value, json};
 

@@ -176,10 +176,10 @@ fn a_refused_preview_is_kept_with_the_plans() {
 #[test]
 fn while_it_is_planned_a_run_says_so_and_a_signal_ends_it() {
     let mut env = TestEnv::new();
-    let cues = env.write("cues", "You plan work => @sleep 600\n");
+    let cues = env.write("cues", "You plan work => @touch asked\nYou plan work => @sleep 600\n");
     env.set("FAKE_CUES", cues.to_str().unwrap());
     let running = env.start(&["auto", "a goal"]);
-    env.until("the planner runs", || env.spawns().len() == 1);
+    env.until("the planner runs", || env.path("asked").exists());
     let list = env.omg(&["runs", "list"]).exits(0);
     assert!(list.stdout.contains("PLANNING"), "{}", list.stdout);
     running.signal(Signal::INT);
@@ -210,4 +210,35 @@ fn evidence_commands_of_several_ends_run_one_after_another() {
         planning(&[node("a", &[], "@say done"), node("b", &[], "@say done"), node("c", &[], "@say done")]);
     let alone = "mkdir busy && sleep 0.1 && rmdir busy";
     env.omg(&["auto", "a goal", "--verify-cmd", alone, "--concurrency", "3"]).exits(0);
+}
+
+#[test]
+fn agents_and_skills_reach_the_nodes_of_the_leg_that_planned_and_no_later_one() {
+    let env =
+        planning(&[node("reviewer", &[], "@say A"), node("work", &["reviewer"], "@on 1 exit 1\n@say B")]);
+    env.write(
+        "../user/.claude/agents/reviewer.md",
+        "---\nname: reviewer\ndescription: d\ntools: Read\n---\nReview.\n",
+    );
+    env.write("../user/.claude/skills/tidy/SKILL.md", "---\nname: tidy\ndescription: d\n---\nTidy up.\n");
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert!(ran.stdout.contains("[agent: reviewer]") && ran.stdout.contains("tidy"), "{}", ran.stdout);
+    let plan = fs::read_to_string(env.run_dir().join("graph.json")).unwrap();
+    assert!(plan.contains("\"agent\": \"reviewer\"") && !plan.contains("corpus of procedures"), "{plan}");
+    let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert!(ran.stdout.contains("work has no skills in this leg"), "{}", ran.stdout);
+    let (_, nodes) = spawns(&env);
+    assert_eq!(nodes.len(), 3);
+    assert_eq!(super::after(&nodes[0], "--agent"), Some("reviewer"));
+    assert_eq!(super::after(&nodes[1], "--tools"), Some("Read,Bash,Skill"));
+    assert!(nodes[1]["prompt"].as_str().unwrap().contains("corpus of procedures"));
+    let dirs: Vec<&str> = nodes.iter().filter_map(|spawn| super::after(spawn, "--plugin-dir")).collect();
+    assert_eq!(dirs.len(), 2);
+    let run = env.run_dir();
+    assert!(
+        dirs.iter().all(|dir| !dir.starts_with(run.to_str().unwrap())),
+        "each has a copy of its own: {dirs:?}"
+    );
+    assert_eq!(super::after(&nodes[2], "--tools"), Some("Read,Bash"));
+    assert_eq!(super::after(&nodes[2], "--setting-sources"), Some(""));
 }

@@ -57,6 +57,7 @@ pages! {
     guide_money_and_limits: "docs/guide/money-and-limits.md",
     guide_ci: "docs/guide/ci.md",
     guide_parallel: "docs/guide/parallel.md",
+    guide_auto: "docs/guide/auto.md",
     guide_this_machine: "docs/guide/this-machine.md",
     guide_when_it_stops: "docs/guide/when-it-stops.md",
 }

@@ -1,0 +1,267 @@
+//! The cycles of a goal (`auto --max-cycles`): plan, run, have it judged, and again with what remains (FACTS 1.10).
+//!
+//! Whether another cycle begins is [`Course`]'s to say; here is what each of its steps does and tells.
+
+use std::io::Write;
+
+use crossbeam_channel::Receiver;
+
+use super::context::Context;
+use super::execute::{self, LiveView, Ran};
+use super::failure::FAILED;
+use super::order;
+use super::planned::{self, Asked, Fallen};
+use super::services::{self, Services};
+use super::{Failure, planner};
+use crate::leg::drive::Ending;
+use crate::leg::guarded;
+use crate::plan::assess::{self, Assessed, Material, Verdict};
+use crate::plan::call::Paid;
+use crate::plan::goal::{Course, Cycle, End, Halfway, Incomplete, Limits, Spent, Step};
+use crate::process::signals::Stop;
+use crate::record::assessment::Assessment;
+use crate::record::snapshot::GoalState;
+use crate::record::{RunDir, RunId};
+use crate::text::money::Money;
+use crate::text::sanitize;
+use crate::view::history::judged::judged;
+use crate::view::term::goal;
+
+/// How many cycles a goal may take.
+#[derive(Debug, clap::Args)]
+pub(super) struct CycleFlags {
+    /// Has each run judged, and plans and runs again with what remains, at most this often in all.
+    ///
+    /// The judge is one more call of the model after each run; it has no tools and sees what the nodes left. The goal
+    /// is reached, exit 0, when the judge says so and the last run passed.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = order::count)]
+    max_cycles: i64,
+    /// Begins no further cycle once the goal has cost this much: planning, runs and judges together.
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true, value_parser = order::dollars)]
+    max_goal_budget_usd: Option<f64>,
+}
+
+impl CycleFlags {
+    /// The limits, or what is wrong with the first bad one.
+    pub(super) fn read(&self) -> Result<Limits, Failure> {
+        let cycles = u32::try_from(self.max_cycles).ok().filter(|cycles| *cycles > 0).ok_or_else(|| {
+            Failure::new(format!("--max-cycles {}: it takes a whole number from 1", self.max_cycles))
+                .hinted("1 plans and runs once, and asks no judge")
+        })?;
+        let given = self.max_goal_budget_usd.unwrap_or(0.0);
+        let spend = Money::from_usd(given).ok_or_else(|| {
+            Failure::new(format!("--max-goal-budget-usd {given}: it takes dollars from 0"))
+                .hinted("0 is no bound")
+        })?;
+        let spend = Some(spend).filter(|spend| !spend.is_zero());
+        if spend.is_some() && cycles < 2 {
+            return Err(Failure::new(
+                "--max-goal-budget-usd is looked at before a second cycle, and there is none",
+            )
+            .hinted("give --max-cycles 2 or more; --max-usd bounds a single run"));
+        }
+        Ok(Limits { cycles, spend })
+    }
+}
+
+/// Runs the cycles of a goal to its end; returns the exit code.
+pub(super) fn run(
+    mut asked: Asked,
+    limits: Limits,
+    services: Services,
+    context: &mut Context,
+) -> Result<u8, Failure> {
+    let signals = execute::listen()?;
+    let goal = asked.wanted.brief.goal.clone();
+    writeln!(context.out, "Planning a graph for goal {goal:?} (up to {} cycles)...", limits.cycles).ok();
+    asked.goes_on = true;
+    let (mut course, mut services) = (Course::new(limits), Some(services));
+    let mut last = Ok(FAILED);
+    let end = loop {
+        let (cycle, remaining) = match course.next() {
+            Step::Begin { cycle, remaining } => (cycle, remaining.map(str::to_owned)),
+            Step::End(end) => break end,
+        };
+        asked.wanted.brief.remaining = remaining;
+        if cycle > 1 && asked.web == LiveView::Opened {
+            asked.web = LiveView::Served;
+        }
+        let services = match services.take() {
+            Some(services) => Ok(services),
+            None => services::for_plan(asked.kind, &execute::mark()),
+        };
+        last = one_cycle(&mut asked, &mut course, services, &signals, context);
+    };
+    write!(context.out, "\n{}", goal::summary(&goal, &course)).ok();
+    context.out.flush().ok();
+    conclude(&course, end, last)
+}
+
+/// One cycle; tells the course what came of it. What its run alone would end the command with comes back.
+fn one_cycle(
+    asked: &mut Asked,
+    course: &mut Course,
+    services: Result<Services, Failure>,
+    signals: &Receiver<Stop>,
+    context: &mut Context,
+) -> Result<u8, Failure> {
+    let claimed =
+        services.and_then(|services| Ok((services, execute::claim_hearing(signals.clone(), context)?)));
+    let (services, claim) = claimed.inspect_err(|_| {
+        course.break_off(Incomplete { run: None, halfway: Halfway::Unplanned, ran: Spent::default() });
+    })?;
+    let (run, dir) = (claim.run.run.clone(), claim.run.dir.clone());
+    let (cycle, cycles) = (course.number(), course.limits().cycles);
+    asked.cycle = Some(GoalState {
+        text: asked.wanted.brief.goal.clone(),
+        cycle,
+        max_cycles: cycles,
+        first_run_id: course.first_run().unwrap_or(&run).to_string(),
+    });
+    let headline = format!("\nCycle {cycle}/{cycles} (run {run})...");
+    let again = services.clone();
+    let ran = planned::plan_and_run(asked, claim, services, &headline, context).map_err(|fallen| {
+        let Fallen { failure, paid: Paid { cost, usage, .. } } = fallen;
+        course.break_off(Incomplete {
+            run: Some(run.clone()),
+            halfway: Halfway::Unplanned,
+            ran: (cost, usage),
+        });
+        failure
+    })?;
+    judge(asked, course, &Place { run: &run, dir: &dir, services: &again, signals }, ran, context)
+}
+
+/// Where a run lies, and who is asked about it.
+struct Place<'a> {
+    run: &'a RunId,
+    dir: &'a RunDir,
+    services: &'a Services,
+    signals: &'a Receiver<Stop>,
+}
+
+/// Has a run judged that came to its end, and tells the course.
+fn judge(
+    asked: &Asked,
+    course: &mut Course,
+    place: &Place<'_>,
+    ran: Ran,
+    context: &mut Context,
+) -> Result<u8, Failure> {
+    let (spent, run) = (ran.spent(), place.run.clone());
+    let mut broken = |halfway| {
+        course.break_off(Incomplete { run: Some(run.clone()), halfway, ran: spent });
+    };
+    let has_passed = match ran.ending {
+        Ending::Passed => true,
+        Ending::Failed { .. } => false,
+        _ => {
+            broken(Halfway::Unfinished);
+            return ran.conclusion;
+        }
+    };
+    if ran.signal.is_some() {
+        broken(Halfway::Unjudged { judged: Spent::default() });
+        return ran.conclusion;
+    }
+    // One that came while the run was told.
+    if let Ok(signal) = place.signals.try_recv() {
+        broken(Halfway::Unjudged { judged: Spent::default() });
+        return Err(interrupted(&run, signal));
+    }
+    let material = Material {
+        goal: asked.wanted.brief.goal.clone(),
+        run: run.to_string(),
+        has_passed,
+        spent,
+        nodes: ran.ledger.as_ref().map(|ledger| judged(&ran.graph, place.dir, ledger)).unwrap_or_default(),
+        before: asked.wanted.brief.remaining.clone(),
+    };
+    let answered = guarded(&place.services.launcher, place.dir, &planner::observer(), || {
+        planner::ask(place.services, place.signals, "the assessor", context, |asking| {
+            assess::assess(asking, &material)
+        })
+    });
+    let (Assessed { outcome, paid, warnings }, signal) = match answered {
+        Ok(bought) => (bought.outcome, bought.signal),
+        Err(failure) => {
+            broken(Halfway::Unjudged { judged: Spent::default() });
+            return Err(failure);
+        }
+    };
+    for warning in warnings {
+        writeln!(context.err, "warning: assessor: {}", sanitize::one_line(&warning)).ok();
+    }
+    let asking = (paid.cost, paid.usage);
+    match outcome {
+        Ok(verdict) if signal.is_none() => {
+            keep(&verdict, asking, place.dir, context);
+            let cycle = Cycle { run: run.clone(), has_passed, ran: spent, judged: asking, verdict };
+            write!(context.out, "\n{}", goal::assessed(course.number(), &cycle)).ok();
+            context.out.flush().ok();
+            course.complete(cycle);
+            ran.conclusion
+        }
+        outcome => {
+            broken(Halfway::Unjudged { judged: asking });
+            Err(match (signal, outcome) {
+                (None, Err(unanswered)) => {
+                    Failure::new(format!("run {run} was not judged: {}", unanswered.why))
+                        .hinted(format!("its work is done and kept: omg show {run}"))
+                }
+                (signal, _) => interrupted(&run, signal.unwrap_or(Stop::Interrupt)),
+            })
+        }
+    }
+}
+
+fn interrupted(run: &RunId, signal: Stop) -> Failure {
+    Failure::new(format!("interrupted by {} before run {run} was judged", signal.name()))
+        .hinted(format!("its work is done and kept: omg show {run}"))
+        .exiting(signal.exit_code())
+}
+
+/// Keeps a verdict beside its run. That it cannot be kept changes nothing.
+fn keep(verdict: &Verdict, (cost, usage): Spent, dir: &RunDir, context: &mut Context) {
+    let assessment = Assessment {
+        goal_met: verdict.is_met,
+        remaining: verdict.remaining.clone(),
+        evidence: verdict.evidence.clone(),
+        assess_cost_usd: cost.known.usd(),
+        assess_cost_unknown: cost.is_unknown(),
+        usage,
+    };
+    if let Err(error) = assessment.keep(dir) {
+        writeln!(context.err, "note: the verdict cannot be kept: {error}").ok();
+    }
+}
+
+/// What the goal ends with. The judge can end the spending; it cannot make a failed run a passed one.
+fn conclude(course: &Course, end: End, last: Result<u8, Failure>) -> Result<u8, Failure> {
+    let remaining =
+        course.cycles().last().map(|cycle| sanitize::one_line(&cycle.verdict.remaining).into_owned());
+    let remaining =
+        remaining.filter(|text| !text.is_empty()).unwrap_or_else(|| "nothing was recorded".to_owned());
+    let limits = course.limits();
+    let unmet = |why: String| {
+        Err(Failure::new(format!("the goal is not reached: {why}")).hinted(format!("remaining: {remaining}")))
+    };
+    match end {
+        End::Broken => last,
+        End::Met => last.map_err(|failure| Failure {
+            message: format!("the judge finds the goal reached, but {}", failure.message),
+            ..failure
+        }),
+        End::Exhausted => unmet(format!("{} cycles are used up", limits.cycles)),
+        End::OverBudget => unmet(format!(
+            "{} are spent, and no cycle begins beyond {}",
+            course.total().0,
+            limits.spend.unwrap_or_default()
+        )),
+        End::Unmeasurable => unmet(format!(
+            "some price is unknown ({}), so that nobody can tell whether {} allows another cycle",
+            course.total().0,
+            limits.spend.unwrap_or_default()
+        )),
+    }
+}

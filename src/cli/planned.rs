@@ -1,0 +1,352 @@
+//! A planned graph under a person's eyes: staged, shown, kept, run. What `auto`, the cycles of a goal and `chat` share.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::context::Context;
+use super::execute::{self, Claim, Display, LiveView, Ran};
+use super::planner;
+use super::services::Services;
+use super::{Failure, order, services};
+use crate::graph::Bounds;
+use crate::leg::again::Inherited;
+use crate::leg::open::DEFAULT_MODE;
+use crate::leg::{Order, Planned, preflight};
+use crate::node::Runtime;
+use crate::node::provision::Provisioned;
+use crate::node::runtime::RuntimeKind;
+use crate::plan::call::{self, NoPlan, Paid, Plan, Wanted};
+use crate::plan::evidence::Evidence;
+use crate::plan::staging::{Choice, Staging};
+use crate::plan::unisolated;
+use crate::plan::verify_flags::VerifyCommand;
+use crate::process::signals::Stop;
+use crate::record::snapshot::{EvidenceState, GoalState};
+use crate::record::{Durability, RunDir, artifact, mint};
+use crate::text::sanitize;
+use crate::text::shell_word::shell_path;
+use crate::view::term::plan::Screen;
+use crate::view::term::words;
+
+/// What is to be planned and how it is to be run, everything free about it checked.
+pub(super) struct Asked {
+    /// What answers prompts.
+    pub(super) kind: RuntimeKind,
+    /// The goal, and what its plan is held to.
+    pub(super) wanted: Wanted,
+    /// How the question of build evidence was answered.
+    pub(super) evidence: Evidence,
+    /// What of the person's own planned nodes are given.
+    pub(super) choice: Choice,
+    /// The inputs.
+    pub(super) inputs: BTreeMap<String, String>,
+    /// `--concurrency`.
+    pub(super) concurrency: Option<i64>,
+    /// Bounds on each run.
+    pub(super) bounds: Bounds,
+    /// How long a run may wait for a spent limit to be lifted.
+    pub(super) patience: Option<Duration>,
+    /// `--continue-on-fail`.
+    pub(super) continue_on_fail: bool,
+    /// Whether progress is left out.
+    pub(super) quiet: bool,
+    /// What is shown of the live view.
+    pub(super) web: LiveView,
+    /// The cycle that is asked for, of a goal that may take several.
+    pub(super) cycle: Option<GoalState>,
+    /// Whether the command has more to do after a run.
+    pub(super) goes_on: bool,
+}
+
+/// Why planning came to no run, and what it had cost by then.
+pub(super) struct Fallen {
+    /// Why.
+    pub(super) failure: Failure,
+    /// What was paid.
+    pub(super) paid: Paid,
+}
+
+/// Gives the nodes of `plan` what of the person's own they are to have; `None` on a runtime that has no such thing.
+pub(super) fn stage(asked: &Asked, plan: &mut Plan) -> Result<Option<Staging>, Failure> {
+    if asked.kind != RuntimeKind::Claude {
+        return Ok(None);
+    }
+    let config = services::own_directory(asked.kind);
+    let staging = Staging::plan(config.as_deref(), &plan.graph, &asked.choice);
+    staging.map(&mut plan.raw);
+    plan.graph = staging
+        .activate(&plan.raw)
+        .map_err(|faults| Failure::new(format!("the plan cannot be given agents and skills: {faults}")))?;
+    Ok(Some(staging))
+}
+
+/// Plans in a run of its own and runs the plan to its end. `headline` is told once the run says that it is being planned.
+///
+/// # Errors
+/// When nothing was run.
+pub(super) fn plan_and_run(
+    asked: &Asked,
+    mut claim: Claim,
+    services: Services,
+    headline: &str,
+    context: &mut Context,
+) -> Result<Ran, Fallen> {
+    let begun = claim.run.begin_planning(&services.launcher, &context.clock, &planner::observer());
+    begun.map_err(|error| Fallen { failure: execute::cannot_begin(error), paid: Paid::default() })?;
+    writeln!(context.out, "{headline}").ok();
+    context.out.flush().ok();
+    let bought = planner::ask(&services, &claim.signals, "the planner", context, |asking| {
+        call::plan(asking, &asked.wanted)
+    });
+    let bought = match bought {
+        Ok(bought) => bought,
+        Err(failure) => return Err(give_up(claim, &services, Paid::default(), context, failure)),
+    };
+    let mut plan = match bought.outcome {
+        Ok(plan) if bought.signal.is_none() => plan,
+        Ok(plan) => {
+            let none = NoPlan::cancelled(&plan);
+            let failure = refused(&none, bought.signal, None, Some(&claim), context);
+            return Err(give_up(claim, &services, plan.paid, context, failure));
+        }
+        Err(none) => {
+            let dir = claim.run.dir.clone();
+            let failure = refused(&none, bought.signal, Some(&dir), Some(&claim), context);
+            return Err(give_up(claim, &services, none.paid, context, failure));
+        }
+    };
+    let staging = match make_ready(asked, &mut plan, &claim, context) {
+        Ok(staging) => staging,
+        Err(failure) => return Err(give_up(claim, &services, plan.paid, context, failure)),
+    };
+    run_plan(asked, plan, staging, claim, services, context)
+}
+
+/// Everything between a plan that was bought and its first node but what is staged on disk: kept, shown, looked at.
+fn make_ready(
+    asked: &Asked,
+    plan: &mut Plan,
+    claim: &Claim,
+    context: &mut Context,
+) -> Result<Option<Staging>, Failure> {
+    let staging = stage(asked, plan)?;
+    let path = save(plan, &claim.run.dir)?;
+    show(asked, plan, staging.as_ref(), Some(&path), context);
+    can_run_here(asked, plan)?;
+    Ok(staging)
+}
+
+/// Refuses a plan that names what this machine does not have.
+///
+/// # Errors
+/// Why it cannot run.
+pub(super) fn can_run_here(asked: &Asked, plan: &Plan) -> Result<(), Failure> {
+    let reasons = preflight::refusals(&plan.graph, &asked.inputs, &Context::base());
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("the plan cannot run here: {}", reasons.join("; "))))
+}
+
+/// Runs a plan that is kept and was shown to its end, in a run that was claimed.
+///
+/// # Errors
+/// When nothing was run.
+pub(super) fn run_plan(
+    asked: &Asked,
+    mut plan: Plan,
+    staging: Option<Staging>,
+    claim: Claim,
+    services: Services,
+    context: &mut Context,
+) -> Result<Ran, Fallen> {
+    let paid = plan.paid;
+    match provide(&mut plan, staging, &claim, &services, context) {
+        Ok(runtime) => {
+            let services = Services { runtime, ..services };
+            execute_plan(asked, plan, claim, services, context).map_err(|failure| Fallen { failure, paid })
+        }
+        Err(failure) => Err(give_up(claim, &services, paid, context, failure)),
+    }
+}
+
+/// Lays out what the nodes of `plan` are given. Returns what answers their prompts.
+fn provide(
+    plan: &mut Plan,
+    staging: Option<Staging>,
+    claim: &Claim,
+    services: &Services,
+    context: &Context,
+) -> Result<Arc<dyn Runtime>, Failure> {
+    let (run, dir) = (&claim.run.run, &claim.run.dir);
+    let runtime = Arc::clone(&services.runtime);
+    let Some(staging) = staging else { return Ok(runtime) };
+    staging.apply(&mut plan.ceiling, dir);
+    let copies = staging
+        .bind(&context.home, run, dir)
+        .map_err(|error| Failure::new(format!("run {run}: {error}; nothing was run")))?;
+    Ok(match copies {
+        Some(copies) => Arc::new(Provisioned::new(runtime, copies)),
+        None => runtime,
+    })
+}
+
+fn execute_plan(
+    asked: &Asked,
+    plan: Plan,
+    claim: Claim,
+    services: Services,
+    context: &mut Context,
+) -> Result<Ran, Failure> {
+    let slots = order::slots(&plan.graph, asked.concurrency, context)?;
+    let mut inherited = Inherited::first(&plan.graph);
+    inherited.before.spent = plan.paid.cost;
+    let display = Display {
+        title: format!("Running graph \"{}\" (run {})", plan.graph.name, claim.run.run),
+        json: false,
+        quiet: asked.quiet,
+        detached: false,
+        web: asked.web,
+        again: again(asked.wanted.verify.as_ref()),
+        goes_on: asked.goes_on,
+    };
+    let order = Order {
+        encoded: serde_json::value::to_raw_value(&plan.raw)
+            .expect("a raw graph holds nothing that JSON cannot"),
+        source_path: String::new(),
+        sha256: String::new(),
+        bounds: plan.graph.bounds.overridden_by(asked.bounds),
+        graph: Arc::new(plan.graph),
+        inputs: asked.inputs.clone(),
+        base: Context::base(),
+        continue_on_fail: asked.continue_on_fail,
+        slots,
+        durability: Durability::Paced,
+        runtime: services.runtime,
+        shell: services.shell,
+        launcher: services.launcher,
+        git: services.git,
+        rehearsal: None,
+        default_mode: DEFAULT_MODE,
+        planned: Some(Planned {
+            ceiling: plan.ceiling,
+            planning: (plan.paid.cost, plan.paid.usage),
+            evidence: Some(state(&asked.evidence)),
+            goal: asked.cycle.clone(),
+        }),
+        patience: asked.patience,
+        inherited,
+    };
+    execute::see_through(claim, order, &display, context)
+}
+
+/// What a later leg must be given again: a command is never taken from disk.
+pub(super) fn again(verify: Option<&VerifyCommand>) -> String {
+    verify.map(|verify| format!(" {}", verify.words())).unwrap_or_default()
+}
+
+fn state(evidence: &Evidence) -> EvidenceState {
+    EvidenceState {
+        answer: evidence.answer.as_str().to_owned(),
+        declared_by: evidence.answer.declared_by().unwrap_or_default().to_owned(),
+        signals: evidence.files(),
+    }
+}
+
+/// A directory for a plan that belongs to no run.
+pub(super) fn plan_dir(context: &Context) -> Result<RunDir, Failure> {
+    mint::new_plan(&context.home, &*context.clock)
+        .map_err(|error| Failure::new(format!("the plan was paid for and cannot be kept: {error}")))
+}
+
+/// Keeps the plan as a graph file.
+pub(super) fn save(plan: &Plan, dir: &RunDir) -> Result<PathBuf, Failure> {
+    let path = dir.plan();
+    let text = serde_json::to_string_pretty(&plan.raw).expect("a raw graph holds nothing that JSON cannot");
+    artifact::persist(&path, (text + "\n").as_bytes())
+        .map_err(|error| Failure::new(format!("the plan was paid for and cannot be kept: {error}")))?;
+    Ok(path)
+}
+
+pub(super) fn show(
+    asked: &Asked,
+    plan: &Plan,
+    staging: Option<&Staging>,
+    path: Option<&Path>,
+    context: &mut Context,
+) {
+    for warning in &plan.warnings {
+        writeln!(context.err, "warning: planner: {}", sanitize::one_line(warning)).ok();
+    }
+    let found = services::for_preflight(asked.kind).preflight(&plan.graph);
+    let staged = staging.map(Staging::lines).unwrap_or_default();
+    let prompts = plan.raw.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.prompt.as_deref()?)));
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let unisolated = unisolated::scan(&asked.wanted.brief.goal, prompts, &Context::base(), home.as_deref());
+    let unisolated = unisolated::warning(&unisolated);
+    let screen = Screen {
+        plan,
+        saved: path,
+        runtime: asked.kind,
+        disclosures: &found.disclosures,
+        staging: &staged,
+        staged: staging.and_then(Staging::isolation_note),
+        verify: asked.wanted.verify.as_ref(),
+        evidence: &asked.evidence,
+        unisolated: unisolated.as_deref(),
+    };
+    write!(context.out, "{}", screen.print()).ok();
+    context.out.flush().ok();
+}
+
+/// Tells what was paid for no plan, and keeps what the last reply held; returns the refusal.
+pub(super) fn refused(
+    none: &NoPlan,
+    signal: Option<Stop>,
+    dir: Option<&RunDir>,
+    claim: Option<&Claim>,
+    context: &mut Context,
+) -> Failure {
+    for warning in &none.warnings {
+        writeln!(context.err, "warning: planner: {}", sanitize::one_line(warning)).ok();
+    }
+    let Paid { cost, usage, .. } = none.paid;
+    if !cost.is_zero() {
+        write!(context.out, "{}", words::footer(cost, cost, usage)).ok();
+    }
+    if let (Some(spec), Some(dir)) = (&none.spec, dir) {
+        let path = dir.rejected();
+        match artifact::persist(&path, (spec.clone() + "\n").as_bytes()) {
+            Ok(()) => {
+                let path = shell_path(&path);
+                writeln!(
+                    context.out,
+                    "What was refused is kept; mended by hand it can be run:\n  omg run {path}"
+                )
+                .ok();
+            }
+            Err(error) => drop(writeln!(context.err, "note: the refused reply cannot be kept: {error}")),
+        }
+    }
+    context.out.flush().ok();
+    let run = claim.map(|claim| format!("run {}: ", claim.run.run)).unwrap_or_default();
+    match signal {
+        Some(signal) => {
+            Failure::new(format!("{run}interrupted by {} while it was being planned", signal.name()))
+                .hinted("nothing was run; type the same again")
+                .exiting(signal.exit_code())
+        }
+        None => Failure::new(format!("{run}{}; nothing was run", none.why)),
+    }
+}
+
+/// Closes a run that came to nothing.
+fn give_up(claim: Claim, services: &Services, paid: Paid, context: &mut Context, failure: Failure) -> Fallen {
+    if let Err(error) = claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage)) {
+        writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
+    }
+    Fallen { failure, paid }
+}
