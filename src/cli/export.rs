@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 
 use super::context::Context;
 use super::{Failure, serve};
+use crate::process::signals;
 use crate::record::lock;
 use crate::text::sanitize;
 use crate::view::export::{Export, ExportError, FORMATS, Format};
@@ -46,6 +47,9 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
         let hint = format!("--output run.{}, or send standard output to a file", format.ending);
         return Err(Failure::new(format!("export: {} is not made for a terminal", format.name)).hinted(hint));
     }
+    // A write that a limit on files ends is told of, and leaves nothing beside the file.
+    signals::outlive_file_limit()
+        .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let (id, dir) = find_run(&context.home, &args.run)?;
     let now = (context.clock.now(), TimeZone::system());
     let export = Export::read(id, &dir, lock::probe, now, serve::build())?;
@@ -64,12 +68,18 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
 
 /// Writes the whole file beside `path` and then gives it that name, so that nobody sees a part of it and no link is followed.
 fn into_file(export: &Export, format: &Format, path: &Path) -> Result<(), Failure> {
-    let cannot =
-        |error: &io::Error| Failure::new(format!("export: {}: cannot be written: {error}", path.display()));
+    let cannot = |error: &io::Error| {
+        Failure::new(format!("export: {}: cannot be written: {error}", sanitize::path(path)))
+    };
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => {
-            let what = if found.is_symlink() { "a link" } else { "no file" };
-            return Err(Failure::new(format!("export: {}: there is {what} of that name", path.display()))
+            let what = match (found.is_symlink(), found.is_dir()) {
+                (true, _) => "a link",
+                (_, true) => "a directory",
+                _ => "a device, a pipe or a socket",
+            };
+            let at = sanitize::path(path);
+            return Err(Failure::new(format!("export: {at}: there is {what} of that name"))
                 .hinted("name another file; without --output it goes to standard output"));
         }
         _ => {}
@@ -92,7 +102,7 @@ fn refused(error: ExportError, path: Option<&Path>) -> Failure {
     match (error, path) {
         (ExportError::Output(error), None) => Failure::output(&error),
         (ExportError::Output(error), Some(path)) => {
-            Failure::new(format!("export: {}: cannot be written: {error}", path.display()))
+            Failure::new(format!("export: {}: cannot be written: {error}", sanitize::path(path)))
         }
         (error @ ExportError::Feed(_), _) => Failure::new(error.to_string())
             .hinted("omg export --format markdown and junit need the snapshot alone"),

@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Options, Parser};
 use quick_xml::events::Event as Xml;
 use serde_json::Value;
 
-use crate::env::{OMG, TestEnv};
+use crate::env::{OMG, Running, TestEnv};
 
 /// A node of every fate, and words that would be markup.
 const FATES: &str = r#"
@@ -300,13 +300,19 @@ fn a_file_is_written_whole_and_for_its_owner_alone() {
     fs::create_dir(env.path("folder")).unwrap();
     for (path, told) in [
         ("link.json", "link.json: there is a link of that name"),
-        ("folder", "folder: there is no file of that name"),
+        ("folder", "folder: there is a directory of that name"),
+        ("/dev/null", "there is a device, a pipe or a socket of that name"),
+        ("no\u{1b}[31m/run.json", "no\u{241b}[31m/run.json: cannot be written"),
         ("nowhere/run.json", "nowhere/run.json: cannot be written"),
     ] {
         let ran = env.omg(&words(path)).exits(1);
         assert!(ran.stderr.starts_with("omg: export: ") && ran.stderr.contains(told), "{}", ran.stderr);
     }
     assert_eq!(env.read("victim"), "mine");
+    let limited = format!("ulimit -f 1; exec {OMG} export latest --format html -o big.html");
+    let ran = Running::of(&mut env.shell(&limited)).wait().exits(1);
+    assert!(ran.stderr.starts_with("omg: export: big.html: cannot be written: "), "{}", ran.stderr);
+    assert!(!env.path("big.html").exists());
     let left = fs::read_dir(env.work())
         .unwrap()
         .filter(|it| it.as_ref().unwrap().file_name().to_string_lossy().starts_with(".omg-export"));

@@ -76,13 +76,13 @@ test('a gate shows what the worktree before it changed', async () => {
   const id = await place.finished(`
 name: laned
 nodes:
-  - {id: work, type: command, worktree: lane, command: "seq 3 > few; seq 200 > many; git add .; git commit -qm one; printf '<script>alert(1)</script>\\n-x\\n' > loose; sed -i 2d few"}
+  - {id: work, type: command, worktree: lane, command: "seq 3 > few; seq 200 > many; git add .; git commit -qm one; head -c 100000 /dev/zero | tr '\\\\000' x > wide; printf '<script>alert(1)</script>\\n-x\\n' > loose; sed -i 2d few"}
   - {id: gate, type: gate, depends_on: [work]}
 `);
   const server = await place.serve();
   const page = await open(browser, `${server.url}run/${id}/`);
   const gate = await entry(page, 'gate', 'gate-paused');
-  await gate.getByText('changed 3 files').waitFor();
+  await gate.getByText('changed 4 files').waitFor();
   const few = gate.locator('.file', { hasText: 'few' });
   assert.deepEqual(await few.locator('.row.came').allTextContents(), ['+1\n', '+3\n']);
   const loose = gate.locator('.file', { hasText: 'loose' });
@@ -92,6 +92,7 @@ nodes:
   assert.equal(await many.locator('.row').count(), 0, 'folded');
   await many.locator('summary').click();
   await many.locator('.row.came', { hasText: '+200' }).waitFor();
+  await gate.locator('.file', { hasText: 'wide' }).getByText('and 96001 more characters').waitFor();
   await gate.getByText(/git -C .*worktrees\/lane diff/).waitFor();
   await page.isFine();
   await server.stop();
@@ -341,6 +342,25 @@ test('a failed run says where it failed', async () => {
   const named = page.locator('#hint', { hasText: 'failed at broken' }).locator('a');
   await named.click();
   assert.equal(await page.evaluate(() => document.activeElement.dataset.node), 'broken');
+  await page.isFine();
+  await server.stop();
+});
+
+test('what is decided stays in view below a head of any height', async () => {
+  const long = 'a rather long name '.repeat(60).trim();
+  const id = await place.finished(`name: ${long}\nnodes:\n  - {id: a, type: command, command: "seq 60"}\n  - {id: gate, type: gate, depends_on: [a]}\n`);
+  const server = await place.serve();
+  const page = await open(browser, `${server.url}run/${id}/`, { viewport: { width: 1000, height: 500 } });
+  const gate = await entry(page, 'gate', 'gate-paused');
+  await gate.getByRole('button', { name: 'show all' }).click();
+  const hidden = () => {
+    const [top, buttons] = ['.top', '.decision .buttons'].map((one) => document.querySelector(one).getBoundingClientRect());
+    return { covered: top.bottom > buttons.top + 1, head: top.height / innerHeight };
+  };
+  await gate.evaluate((root) => root.scrollIntoView({ block: 'end' }));
+  await page.waitForFunction(() => scrollY > 0);
+  const seen = await page.evaluate(hidden);
+  assert.ok(!seen.covered && seen.head < 0.5, JSON.stringify(seen));
   await page.isFine();
   await server.stop();
 });

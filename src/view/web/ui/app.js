@@ -158,6 +158,9 @@ const stayDown = () => { if (page.status?.in_flight && atBottom()) anchor ??= to
 for (const type of ['wheel', 'touchmove', 'keydown', 'pointerdown']) addEventListener(type, () => { anchor = null; }, { passive: true });
 for (const type of ['scroll', 'keyup', 'pointerup']) addEventListener(type, stayDown, { passive: true });
 new ResizeObserver(() => anchor?.()).observe(document.querySelector('.main'));
+// What stays in view below the head has to know how high that is: names and reasons make it grow.
+const head = document.querySelector('.top');
+new ResizeObserver(() => document.documentElement.style.setProperty('--top', `${head.offsetHeight}px`)).observe(head);
 
 const near = new IntersectionObserver((seen) => {
   for (const { isIntersecting, target } of seen) {
@@ -254,7 +257,7 @@ function hint(status, waiting) {
   else if (status.state === 'abandoned') said.push(h('span', {}, inert(status.hint ?? '')));
   else if (status.state === 'paused' && status.paused_because) said.push(h('span', {}, inert(status.paused_because)));
   else if (status.state === 'failed') said.push(...failures());
-  if (status.state === 'paused' && status.held_until && !waiting) said.push(h('strong', {}, `goes on after ${moment(status.held_until)}`));
+  if (status.state === 'paused' && status.held_until && !waiting) said.push(h('strong', {}, `can go on after ${moment(status.held_until)}`));
   if (!page.isHeard) said.push(h('span', { class: 'problem' }, 'the server of this page does not answer; this goes on with it:'), omg(`serve ${id}`));
   const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && !(status.state === 'abandoned' && !graph.available);
   const lines = [goesOn && `resume ${id} --retry-failed`, isLive && status.in_flight && `stop ${id}`, `show ${id}`];

@@ -111,7 +111,7 @@ function render(root, card) {
 function asked(card) {
   if (card.waiting?.length > 0) return `decide ${card.waiting.join(', ')}`;
   if (card.state === 'abandoned') return [card.available ? '' : 'it saved nothing: run the graph again', card.children_ended || card.rehearsal ? '' : 'a child of it may still be running'].filter(Boolean).join('; ');
-  if (card.state === 'paused') return [card.paused_because, card.held_until && `goes on after ${moment(card.held_until)}`].filter(Boolean).join(' · ');
+  if (card.state === 'paused') return [card.paused_because, card.held_until && `can go on after ${moment(card.held_until)}`].filter(Boolean).join(' · ');
   return card.error ?? '';
 }
 

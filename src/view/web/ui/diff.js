@@ -9,6 +9,8 @@ const LINES_OPEN = 40;
 const LINES_OPEN_ALL = 160;
 /** More of one patch is not put on the page. */
 const LINES_MAX = 5_000;
+/** More of one line is not put on the page, in characters: a line of megabytes would hold it up. */
+const LINE_MAX = 4_000;
 
 /** What `api/diff` told of `node`, as elements; none when there are no lanes. */
 export async function lanes(node) {
@@ -69,10 +71,16 @@ function begin(lines) {
   return at < 0 ? lines.length : at;
 }
 
+/** A line of a patch; of one that is too long its beginning, and how much more there is. */
+function cut(line) {
+  if (line.length <= LINE_MAX) return inert(line);
+  return `${inert(line.slice(0, LINE_MAX))} … and ${line.length - LINE_MAX} more characters`;
+}
+
 const KINDS = { '+': 'came', '-': 'went', '@': 'place', '\\': 'place' };
 
 function rows(body) {
   if (body.length === 0) return ['no lines changed, or more than is sent'];
-  const shown = body.slice(0, LINES_MAX).map((line) => h('span', { class: `row ${KINDS[line[0]] ?? ''}`, dir: 'ltr' }, inert(line) || ' ', '\n'));
+  const shown = body.slice(0, LINES_MAX).map((line) => h('span', { class: `row ${KINDS[line[0]] ?? ''}`, dir: 'ltr' }, cut(line) || ' ', '\n'));
   return body.length > LINES_MAX ? [...shown, `${body.length - LINES_MAX} more lines`] : shown;
 }
