@@ -26,7 +26,8 @@ pub(super) struct Args {
     /// What to write.
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     format: usize,
-    /// Writes to this file instead of standard output, readable by you alone; one that is there is replaced.
+    /// Writes to this file instead of standard output, readable by you alone; one that is there is replaced. `-` is standard
+    /// output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -43,7 +44,8 @@ fn formats() -> impl TypedValueParser<Value = usize> {
 /// Runs the command.
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     let format = &FORMATS[args.format];
-    if args.output.is_none() && context.out_is_terminal && !format.is_legible {
+    let output = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    if output.is_none() && context.out_is_terminal && !format.is_legible {
         let hint = format!("--output run.{}, or send standard output to a file", format.ending);
         return Err(Failure::new(format!("export: {} is not made for a terminal", format.name)).hinted(hint));
     }
@@ -53,7 +55,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     let (id, dir) = find_run(&context.home, &args.run)?;
     let now = (context.clock.now(), TimeZone::system());
     let export = Export::read(id, &dir, lock::probe, now, serve::build())?;
-    match &args.output {
+    match output {
         None => export.write(format, &mut context.out).map_err(|error| refused(error, None))?,
         Some(path) => {
             into_file(&export, format, path)?;

@@ -294,6 +294,9 @@ fn a_file_is_written_whole_and_for_its_owner_alone() {
     env.write("run.json", "an older one");
     env.omg(&words("run.json")).exits(0);
     assert_eq!(json(&env.read("run.json"))["run"]["status"], "FAIL");
+    let dash = env.omg(&words("-")).exits(0);
+    assert_eq!(json(&dash.stdout)["schema"], 1);
+    assert!(!env.path("-").exists(), "a dash is standard output");
 
     let victim = env.write("victim", "mine");
     symlink(&victim, env.path("link.json")).unwrap();

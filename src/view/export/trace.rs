@@ -89,17 +89,17 @@ impl Trace {
         }
     }
 
-    /// An arrow for each edge of the graph that ran: from the last slice of the parent that had ended by then.
+    /// An arrow for each edge of the graph that ran: from the last slice of the parent that had begun by then. What it handed
+    /// on and what that released are told at the same moment, by clocks that may differ by less than anybody sees.
     fn arrows(&mut self, export: &Export) {
         let mut number = 0;
         for node in &export.shape.nodes {
             for child in self.slices.get(&node.id).cloned().unwrap_or_default() {
                 for parent in &node.depends_on {
                     let slices = self.slices.get(parent).map(Vec::as_slice).unwrap_or_default();
-                    let ended = |it: &&Slice| it.at + it.length <= child.at;
-                    let Some(from) = slices.iter().rfind(ended).copied() else { continue };
+                    let Some(from) = slices.iter().rfind(|it| it.at <= child.at).copied() else { continue };
                     number += 1;
-                    let end = from.at + from.length - 1;
+                    let end = (from.at + from.length - 1).min(child.at);
                     let arrow = |phase: &str, track, at| json!({ "ph": phase, "id": number, "name": "depends_on", "cat": "edge", "pid": RUN, "tid": track, "ts": at });
                     self.events.push(arrow("s", from.track, end));
                     let mut to = arrow("f", child.track, child.at);
