@@ -50,4 +50,3 @@ mod stop;
 mod terminal;
 mod trials;
 mod web;
-mod web_diff;

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
+use super::Server;
 use crate::env::TestEnv;
 use crate::lanes::{git, repository};
-use crate::web::Server;
 
 /// A run that waits at a gate behind a lane in which `script` ran.
 fn gated(env: &TestEnv, script: &str) -> String {
