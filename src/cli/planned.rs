@@ -339,7 +339,12 @@ pub(super) fn refused(
                 .hinted("nothing was run; type the same again")
                 .exiting(signal.exit_code())
         }
-        None => Failure::new(format!("{run}{}; nothing was run", none.why)),
+        None => Failure::new(format!("{run}{}; nothing was run", none.why)).hinted(match none.spec {
+            Some(_) => "mend what was kept, or type the same again: it is planned, and paid for, anew",
+            None => {
+                "type the same again to have it planned, and paid for, anew; omg doctor tells whether the CLI works"
+            }
+        }),
     }
 }
 

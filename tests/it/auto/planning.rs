@@ -202,6 +202,7 @@ fn inputs_reach_the_plan_and_no_other_name_is_taken() {
     let ran = env.omg(&["auto", "a goal"]).exits(1);
     assert_eq!(env.spawns().len(), 2, "it is handed back");
     assert!(ran.stderr.contains("no JSON object"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("type the same again"), "{}", ran.stderr);
 }
 
 #[test]
