@@ -93,6 +93,13 @@ pub(super) fn run(
         last = one_cycle(&mut asked, &mut course, services, &signals, context);
     };
     write!(context.out, "\n{}", goal::summary(&goal, &course)).ok();
+    if course.incomplete().is_some_and(|it| it.halfway == Halfway::Unfinished) {
+        writeln!(
+            context.out,
+            "omg resume goes on with that run alone: nobody judges it, and the goal ends here."
+        )
+        .ok();
+    }
     context.out.flush().ok();
     conclude(&course, end, last)
 }
@@ -167,7 +174,7 @@ fn judge(
     // One that came while the run was told.
     if let Ok(signal) = place.signals.try_recv() {
         broken(Halfway::Unjudged { judged: Spent::default() });
-        return Err(interrupted(&run, signal));
+        return Err(interrupted(&run, has_passed, signal));
     }
     let material = Material {
         goal: asked.wanted.brief.goal.clone(),
@@ -207,18 +214,26 @@ fn judge(
             Err(match (signal, outcome) {
                 (None, Err(unanswered)) => {
                     Failure::new(format!("run {run} was not judged: {}", unanswered.why))
-                        .hinted(format!("its work is done and kept: omg show {run}"))
+                        .hinted(unjudged(&run, has_passed))
                 }
-                (signal, _) => interrupted(&run, signal.unwrap_or(Stop::Interrupt)),
+                (signal, _) => interrupted(&run, has_passed, signal.unwrap_or(Stop::Interrupt)),
             })
         }
     }
 }
 
-fn interrupted(run: &RunId, signal: Stop) -> Failure {
+fn interrupted(run: &RunId, has_passed: bool, signal: Stop) -> Failure {
     Failure::new(format!("interrupted by {} before run {run} was judged", signal.name()))
-        .hinted(format!("its work is done and kept: omg show {run}"))
+        .hinted(unjudged(run, has_passed))
         .exiting(signal.exit_code())
+}
+
+/// What there is of a run that nobody judged.
+fn unjudged(run: &RunId, has_passed: bool) -> String {
+    match has_passed {
+        true => format!("its work is done and kept: omg show {run}"),
+        false => format!("it failed: omg show {run}; what passed is kept: omg resume {run} --retry-failed"),
+    }
 }
 
 /// Keeps a verdict beside its run. That it cannot be kept changes nothing.
@@ -238,16 +253,17 @@ fn keep(verdict: &Verdict, (cost, usage): Spent, dir: &RunDir, context: &mut Con
 
 /// What the goal ends with. The judge can end the spending; it cannot make a failed run a passed one.
 fn conclude(course: &Course, end: End, last: Result<u8, Failure>) -> Result<u8, Failure> {
-    let remaining =
-        course.cycles().last().map(|cycle| sanitize::one_line(&cycle.verdict.remaining).into_owned());
-    let remaining =
-        remaining.filter(|text| !text.is_empty()).unwrap_or_else(|| "nothing was recorded".to_owned());
     let limits = course.limits();
-    let unmet = |why: String| {
-        Err(Failure::new(format!("the goal is not reached: {why}")).hinted(format!("remaining: {remaining}")))
-    };
+    let unmet =
+        |why: String| Err(Failure::new(format!("the goal is not reached: {why}")).hinted(onward(course)));
     match end {
-        End::Broken => last,
+        End::Broken => last.map_err(|failure| match course.incomplete() {
+            // Nothing was run of this cycle, but of those before it.
+            Some(Incomplete { halfway: Halfway::Unplanned, .. }) if !course.cycles().is_empty() => {
+                failure.hinted(onward(course))
+            }
+            _ => failure,
+        }),
         End::Met => last.map_err(|failure| Failure {
             message: format!("the judge finds the goal reached, but {}", failure.message),
             ..failure
@@ -264,4 +280,18 @@ fn conclude(course: &Course, end: End, last: Result<u8, Failure>) -> Result<u8, 
             limits.spend.unwrap_or_default()
         )),
     }
+}
+
+/// What the cycles that were judged leave to do, and how.
+fn onward(course: &Course) -> String {
+    let Some(last) = course.cycles().last() else { return "nothing was done".to_owned() };
+    let run = &last.run;
+    let remaining = match goal::excerpt(&last.verdict.remaining) {
+        text if text.is_empty() => "nothing was recorded".to_owned(),
+        text => text,
+    };
+    let why = if last.has_passed { "" } else { " and why it failed" };
+    format!(
+        "remaining: {remaining}; omg show {run} has what was done last{why}; a goal that says what remains goes on from there"
+    )
 }

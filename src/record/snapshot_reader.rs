@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::record::event::Skipped;
-use crate::record::snapshot::{GateState, SCHEMA};
+use crate::record::snapshot::{GateState, GoalState, SCHEMA};
 use crate::record::status::Completion;
 use crate::record::stream::open_regular;
 use crate::record::{Record, RunDir, Snapshot, Usage, Verdict};
@@ -176,6 +176,9 @@ pub struct Brief {
     /// The nodes that never ran.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
+    /// The goal of which the run is a cycle.
+    #[serde(default)]
+    pub goal: Option<GoalState>,
     #[serde(default)]
     nodes: Tally,
 }
@@ -202,6 +205,7 @@ impl Brief {
             graph: serde_json::from_str(snapshot.graph.get())?,
             gate: snapshot.gate.clone(),
             skipped: snapshot.skipped.clone(),
+            goal: snapshot.goal.clone(),
             nodes: tally,
         })
     }
@@ -242,6 +246,8 @@ pub(crate) struct KeptBrief {
     nodes: usize,
     #[serde(skip_serializing_if = "is_nowhere")]
     gate: GateState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<GoalState>,
     passed: usize,
     cost: Cost,
     #[serde(skip_serializing_if = "Usage::is_zero")]
@@ -258,6 +264,7 @@ impl From<&Brief> for KeptBrief {
             graph: brief.graph.name.clone(),
             nodes: brief.graph.nodes,
             gate: brief.gate.clone(),
+            goal: brief.goal.clone(),
             passed: brief.nodes.passed,
             cost: brief.nodes.cost,
             usage: brief.nodes.usage,
@@ -276,6 +283,7 @@ impl From<KeptBrief> for Brief {
             graph: GraphBrief { name: kept.graph, nodes: kept.nodes },
             gate: kept.gate,
             skipped: Vec::new(),
+            goal: kept.goal,
             nodes: Tally { passed: kept.passed, cost: kept.cost, usage: kept.usage },
         }
     }

@@ -102,7 +102,19 @@ impl Run {
     /// What the run cost, by feed and snapshot together.
     pub fn cost(&self) -> Cost {
         let told = larger(self.legs.cost, self.brief.as_ref().map_or(Cost::ZERO, Brief::cost));
-        told + self.lost.values().copied().sum::<Cost>()
+        told + self.lost.values().copied().sum::<Cost>() + self.lost_planning()
+    }
+
+    /// What planning cost, by feed and snapshot together.
+    pub fn planning(&self) -> Cost {
+        let told = larger(self.legs.planning_cost, self.brief.as_ref().map_or(Cost::ZERO, Brief::planning));
+        told + self.lost_planning()
+    }
+
+    /// A call of the planner that died with the run: paid for, and nobody knows how much.
+    fn lost_planning(&self) -> Cost {
+        let has_died = self.status == Some(Status::Abandoned) && self.legs.planning;
+        if has_died { Cost::UNKNOWN } else { Cost::ZERO }
     }
 
     /// Its tokens, by feed and snapshot together.
@@ -170,6 +182,10 @@ pub fn hint(run: &Run) -> Option<String> {
         }
         Status::Abandoned if run.brief.is_some() => Some(format!(
             "run {id} lost its process: omg resume {id} --retry-failed goes on with it; {}",
+            orphans(run)
+        )),
+        Status::Abandoned if run.legs.planning => Some(format!(
+            "run {id} lost its process while it was being planned: give the goal again to have it planned, and paid for, anew; {}",
             orphans(run)
         )),
         Status::Abandoned => Some(format!(

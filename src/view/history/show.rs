@@ -4,12 +4,15 @@
 //! everything in the snapshot. Nodes under way and nodes that never ran have rows as well. Prints nothing itself.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::record::assessment::Assessment;
 use crate::record::event::Skipped;
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
+use crate::record::snapshot::GoalState;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{self, StreamError};
@@ -21,7 +24,7 @@ use crate::text::table::{Align, Cell, Table};
 use crate::view::history::run_json::{self, RunJson};
 use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage, lost};
 use crate::view::term::style::{self, Look};
-use crate::view::term::{ledger, when, words};
+use crate::view::term::{goal, ledger, when, words};
 
 /// One run, node by node.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub struct Shown {
     pub rows: BTreeMap<String, Row>,
     /// The nodes that never ran.
     pub skipped: Vec<Skipped>,
+    /// What the judge of a goal's cycle said of it.
+    assessment: io::Result<Option<Assessment>>,
     dir: RunDir,
     stream_error: Option<StreamError>,
 }
@@ -94,6 +99,7 @@ impl Shown {
             run: Run { id, legs, brief, status, children_ended, lost },
             rows,
             skipped,
+            assessment: Assessment::read(dir),
             dir: dir.clone(),
             stream_error,
         })
@@ -105,7 +111,7 @@ impl Shown {
             true => format!("no node has a record yet: {}\n", self.why_empty()),
             false => self.table(look, zone).print(look.width),
         };
-        let footer = words::footer(self.planning(), self.run.cost(), self.run.usage());
+        let footer = words::footer(self.run.planning(), self.run.cost(), self.run.usage()) + &self.judged();
         let hint = hint(&self.run).map(|hint| format!("\n{}\n", sanitize::one_line(&hint)));
         [self.title(look), self.why_no_status(), self.about(zone), body, footer, hint.unwrap_or_default()]
             .concat()
@@ -121,6 +127,7 @@ impl Shown {
         Document {
             schema: run_json::SCHEMA,
             run: RunJson::from(&self.run),
+            assessment: self.assessment.as_ref().ok().and_then(Option::as_ref),
             directory: self.dir.path().to_string_lossy().into_owned(),
             nodes: self.rows.iter().map(|(id, row)| self.node_json(id, row)).collect(),
             skipped: &self.skipped,
@@ -164,7 +171,8 @@ impl Shown {
         ];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
         let facts = if facts.is_empty() { String::new() } else { facts.join(", ") + "\n" };
-        facts + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n"
+        let goal = self.goal().map(|it| goal::lineage(it, &self.run.id)).unwrap_or_default();
+        facts + &goal + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n"
     }
 
     fn table(&self, look: Look, zone: &TimeZone) -> Table {
@@ -244,9 +252,23 @@ impl Shown {
         }
     }
 
-    /// What planning cost, by feed and snapshot together.
-    fn planning(&self) -> Cost {
-        larger(self.run.legs.planning_cost, self.run.brief.as_ref().map_or(Cost::ZERO, Brief::planning))
+    fn goal(&self) -> Option<&GoalState> {
+        self.run.brief.as_ref().and_then(|brief| brief.goal.as_ref())
+    }
+
+    /// What was said of a run that had to be judged once it ended.
+    fn judged(&self) -> String {
+        let has_ended = matches!(self.run.status, Some(Status::Pass | Status::Fail));
+        match &self.assessment {
+            Ok(Some(assessment)) => goal::kept(assessment),
+            Ok(None) if has_ended && self.goal().is_some() => {
+                "JUDGED: no, nobody gave a verdict\n".to_owned()
+            }
+            Ok(None) => String::new(),
+            Err(error) => {
+                format!("JUDGED: the verdict cannot be read: {}\n", sanitize::one_line(&error.to_string()))
+            }
+        }
     }
 
     fn why_empty(&self) -> &'static str {
@@ -254,10 +276,14 @@ impl Shown {
             None if self.stream_error.is_none() => "the run has said nothing so far",
             Some(Status::Planning) => "it is being planned",
             Some(Status::Running) => "none has settled",
+            Some(Status::Abandoned) if self.run.legs.planning => {
+                "its process is gone; it was being planned, and what that cost is unknown"
+            }
             Some(Status::Abandoned) => "its process is gone and left nothing to resume; run the graph again",
             Some(Status::Fail) if self.dir.path().join("rejected.json").exists() => {
                 "the plan was refused; it is kept as rejected.json"
             }
+            Some(Status::Fail) if self.run.legs.planning => "it ended while it was being planned",
             Some(Status::Fail) => "the run ended before any node settled",
             _ => "none has settled",
         }
@@ -269,6 +295,7 @@ impl Shown {
 pub(crate) struct Document<'a> {
     schema: u32,
     run: RunJson<'a>,
+    assessment: Option<&'a Assessment>,
     directory: String,
     nodes: Vec<NodeJson<'a>>,
     skipped: &'a [Skipped],

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::run_api::{Shape, ShapeNode};
 use super::state;
 use crate::record::legs::{NodeNow, NodeState, Nodes};
+use crate::record::snapshot::GoalState;
 use crate::record::snapshot_reader::{Brief, Outline, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{Follow, StreamError, Word};
@@ -84,6 +85,8 @@ struct Wire<'a> {
     held_until: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     children_ended: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<&'a GoalState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -249,6 +252,7 @@ fn card<'a>(run: &'a Run, name: &'a str, nodes: Vec<WireNode<'a>>) -> Card {
         paused_because: why(&run.legs.detail),
         held_until: why(&run.legs.held_until),
         children_ended: (run.status == Some(Status::Abandoned)).then_some(run.children_ended),
+        goal: run.brief.as_ref().and_then(|brief| brief.goal.as_ref()),
         hint: hint(run),
     };
     Card { json: serde_json::to_string(&wire).unwrap_or_default(), brief: CardBrief::of(run) }

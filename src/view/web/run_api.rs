@@ -14,6 +14,7 @@ use crate::graph::draw::{Drawing, Kind};
 use crate::graph::{self, NodeId};
 use crate::record::attempts::{self, Said};
 use crate::record::legs::{NodeState, Nodes};
+use crate::record::snapshot::GoalState;
 use crate::record::snapshot_reader::SnapshotError;
 use crate::record::status::Status;
 use crate::record::stream::{self, open_regular};
@@ -112,6 +113,8 @@ impl OneRun<'_> {
             nodes: Option<Vec<ShapeNode>>,
             #[serde(skip_serializing_if = "Option::is_none")]
             drawing: Option<Drawing>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            goal: Option<&'a GoalState>,
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             abandoned: bool,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,9 +144,10 @@ impl OneRun<'_> {
                 name,
                 nodes,
                 drawing,
+                goal: snapshot.as_ref().and_then(|snapshot| snapshot.goal.as_ref()),
                 abandoned,
                 hint: run.as_ref().filter(|_| abandoned).and_then(hint),
-                transcript_note: snapshot.and_then(|snapshot| transcript::note(&snapshot.runtime)),
+                transcript_note: snapshot.as_ref().and_then(|snapshot| transcript::note(&snapshot.runtime)),
             },
         )
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{after, graph, has, node};
 use crate::contract;
 use crate::env::{Ran, TestEnv};
+use crate::web::Server;
 
 const UNMET: &str = r#"{"goal_met": false, "remaining": "the docs are missing", "evidence": "no docs"}"#;
 const MET: &str = r#"{"goal_met": true, "evidence": "all of it is there"}"#;
@@ -126,6 +127,77 @@ fn a_nul_in_what_was_left_or_remains_keeps_nobody_from_being_asked() {
 }
 
 #[test]
+fn a_run_says_of_which_goal_it_was_a_cycle_and_what_its_judge_said() {
+    let env = judged(&[node("work", &[], "@say made")], &[UNMET, "no verdict"]);
+    env.omg(&["auto", "make it good", "--max-cycles", "3"]).exits(1);
+    let ids: Vec<String> =
+        env.runs().iter().map(|run| run.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    let first = env.omg(&["show", &ids[0]]).exits(0).stdout;
+    assert!(first.contains("\ncycle 1 of at most 3 of the goal \"make it good\"\n"), "{first}");
+    let told = "JUDGED: the goal is not met, for $0.0100 beside that total\n  tokens: 1/0/1/0\n  remaining: the docs are missing\n";
+    assert!(first.contains(told), "{first}");
+    let second = env.omg(&["show", &ids[1]]).exits(0).stdout;
+    let told =
+        format!("cycle 2 of at most 3 of the goal \"make it good\", which began with run {}\n", ids[0]);
+    assert!(second.contains(&told) && second.contains("JUDGED: no, nobody gave a verdict\n"), "{second}");
+    let shown = |id: &str| -> Value {
+        serde_json::from_str(&env.omg(&["show", id, "--json"]).exits(0).stdout).unwrap()
+    };
+    assert_eq!(shown(&ids[0])["assessment"]["remaining"], "the docs are missing");
+    assert_eq!(shown(&ids[1])["assessment"], Value::Null);
+    assert_eq!(shown(&ids[1])["run"]["goal"], json(&env.runs()[1].join("state.json"))["goal"]);
+    // Twice, since the second listing comes from what the first one noted.
+    for _ in 0..2 {
+        let list: Value =
+            serde_json::from_str(&env.omg(&["runs", "list", "--json"]).exits(0).stdout).unwrap();
+        assert_eq!(list["runs"][0]["goal"]["cycle"], 2, "{list}");
+    }
+    let server = Server::start(&env, &[]);
+    assert_eq!(server.json(&format!("/run/{}/api/graph", ids[1]))["goal"], shown(&ids[1])["run"]["goal"]);
+    assert_eq!(server.json("/api/cards?of=all")[1]["goal"]["cycle"], 1);
+}
+
+#[test]
+fn a_run_of_no_goal_says_nothing_of_one() {
+    let env = TestEnv::new();
+    env.run_graph("nodes: [{id: a, prompt: x}]", &[]).exits(0);
+    let shown = env.omg(&["show", "latest"]).exits(0).stdout;
+    assert!(!shown.contains("goal") && !shown.contains("JUDGED"), "{shown}");
+}
+
+#[test]
+fn a_planner_that_died_with_its_engine_cost_what_nobody_knows() {
+    let env = place("sh touch begun; sleep 600", "say x");
+    let running = env.start(&["auto", "a goal", "--max-cycles", "2"]);
+    env.until("the planner is asked", || env.path("begun").exists());
+    running.kill();
+    env.until("the guard has ended it", || env.pids_of("sleep 600").is_empty());
+    let shown = env.omg(&["show", "latest"]).exits(0).stdout;
+    assert!(shown.contains("PLANNING COST: unknown\nTOTAL COST: unknown\n"), "{shown}");
+    assert!(shown.contains("while it was being planned: give the goal again"), "{shown}");
+    let list = env.omg(&["runs", "list"]).exits(0).stdout;
+    assert!(list.contains("1 run(s), TOTAL COST: unknown"), "{list}");
+}
+
+#[test]
+fn what_to_do_next_is_said_of_where_a_goal_stopped() {
+    let sleep = "sh touch begun; sleep 600";
+    let plans = format!("reply-n {}|{WIDE}", graph(&[node("work", &[], "@say made")]));
+    let env = place(&plans, &format!("say {UNMET}"));
+    let ran = env.omg(&["auto", "a goal", "--max-cycles", "3"]).exits(1);
+    let first = env.runs()[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let told =
+        format!("  hint: remaining: the docs are missing; omg show {first} has what was done last; a goal");
+    assert!(ran.stderr.contains(&told) && !ran.stderr.contains("type the same again"), "{}", ran.stderr);
+    let env = place(&format!("say {}", graph(&[node("work", &[], "@exit 1")])), sleep);
+    let ran = interrupted(&env, || env.path("begun").exists());
+    let run = env.run_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let told =
+        format!("  hint: it failed: omg show {run}; what passed is kept: omg resume {run} --retry-failed");
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+}
+
+#[test]
 fn cycles_that_are_used_up_tell_what_remains() {
     let env = judged(&[node("work", &[], "@say made")], &[UNMET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(1);
@@ -200,7 +272,8 @@ fn a_run_that_pauses_pauses_the_goal() {
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "3", "--max-executions", "1"]).exits(2);
     assert!(judges(&env).is_empty());
     assert!(
-        ran.stdout.contains("incomplete: its run did not come to its end, run $0.0200"),
+        ran.stdout.contains("incomplete: its run did not come to its end, run $0.0200")
+            && ran.stdout.contains("omg resume goes on with that run alone"),
         "{}",
         ran.stdout
     );

@@ -7,7 +7,7 @@ import { notify, offer } from './notify.js';
 import { ask, follow, isLive, present } from './source.js';
 import { remember, remembered, turnTheme } from './theme.js';
 import { timeline } from './timeline.js';
-import { duration, inert, mark, money, moment, quoted, tokens, word } from './words.js';
+import { cycle, duration, inert, mark, money, moment, quoted, short, tokens, word } from './words.js';
 
 /** How long one frame may spend on entries, so that a flood of them leaves the page alive. */
 const FRAME_MS = 10;
@@ -252,6 +252,7 @@ function hint(status, waiting) {
   const said = [h('code', { class: 'run-id' }, page.runId)];
   if (!isLive) said.push(h('span', {}, `as it stood on ${new Date(present()).toLocaleString()}`));
   if (status.rehearsal) said.push(h('span', {}, 'a rehearsal'));
+  if (status.goal) said.push(h('span', { title: inert(status.goal.text) }, `${cycle(status.goal)} of the goal “${short(status.goal.text)}”`));
   if (status.error) said.push(h('span', { class: 'problem' }, inert(status.error)));
   if (waiting) said.push(h('span', {}, 'waits for you at ', ...status.waiting.flatMap((gate, i) => [i ? ', ' : '', h('a', { href: link(gate) }, gate)])));
   else if (status.state === 'abandoned') said.push(h('span', {}, inert(status.hint ?? '')));

@@ -4,7 +4,7 @@ import { miniature } from './map.js';
 import { notify, offer } from './notify.js';
 import { follow } from './stream.js';
 import './theme.js';
-import { duration, inert, mark, moment, money, quoted, word } from './words.js';
+import { cycle, duration, inert, mark, moment, money, quoted, word } from './words.js';
 
 const PAGE = 48;
 /** The height of the drawing of a broad graph; a narrow one is lower. */
@@ -97,7 +97,7 @@ function render(root, card) {
   const link = root.querySelector('a') ?? root.appendChild(h('a', { href: `run/${encodeURIComponent(card.run_id)}/` }));
   link.replaceChildren(
     h('div', { class: 'title' }, h('span', {}, inert(card.name || card.run_id)), h('span', { class: 'word' }, `${mark(card.state)} ${word(card.state)}`)),
-    h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.started_at ? ` · ${moment(card.started_at)}` : '', card.rehearsal ? ' · a rehearsal' : ''),
+    h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.started_at ? ` · ${moment(card.started_at)}` : '', card.rehearsal ? ' · a rehearsal' : '', card.goal ? h('span', { title: inert(card.goal.text) }, ` · ${cycle(card.goal)}`) : ''),
     asks ? h('p', { class: 'asks' }, inert(asks)) : '',
     lifts ? h('p', { class: 'asks' }, `${mark('held')} ${word('held')} until ${moment(lifts)}`) : '',
     small,

@@ -86,6 +86,17 @@ export function inert(text) {
     .replace(DIRECTION, (c) => `\u27e8U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}\u27e9`);
 }
 
+/** Which cycle of its goal a run is. */
+export const cycle = (goal) => `cycle ${goal.cycle} of at most ${goal.max_cycles}`;
+
+const SHORT_MAX = 160;
+
+/** Foreign text in one line, as much of it as a line holds. */
+export function short(text) {
+  const line = inert(text).replace(/\s+/g, ' ');
+  return line.length > SHORT_MAX ? `${line.slice(0, SHORT_MAX)}…` : line;
+}
+
 /** `word` as a POSIX shell reads it back. */
 export function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
