@@ -169,9 +169,13 @@ pub fn plan(asking: &Asking<'_>, wanted: &Wanted) -> Result<Plan, Box<NoPlan>> {
             let again = repair::prompt(&base, &refusals)
                 .map_err(|error| purchase.none(&no_fence(error), Some(spec.clone())))?;
             purchase.replanned = Some(Replanned { paid: purchase.paid, refusals });
-            let second =
-                purchase.ask(&again).map_err(|none| Box::new(NoPlan { spec: Some(spec), ..*none }))?;
-            reply::read(&second, &wanted.terms).map_err(|rejected| purchase.refused(&second, &rejected))?
+            // Of a second reply that holds nothing to keep, the first one is what was paid for.
+            let kept = |none: Box<NoPlan>| Box::new(NoPlan { spec: none.spec.or(Some(spec)), ..*none });
+            let second = purchase.ask(&again);
+            let accepted = second.and_then(|second| {
+                reply::read(&second, &wanted.terms).map_err(|rejected| purchase.refused(&second, &rejected))
+            });
+            accepted.map_err(kept)?
         }
         Err(rejected) => return Err(purchase.refused(&first, &rejected)),
     };

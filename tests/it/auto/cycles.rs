@@ -108,6 +108,16 @@ fn the_judge_has_no_tool_and_nobodys_settings_and_sees_what_the_nodes_left() {
 }
 
 #[test]
+fn the_judge_sees_what_a_node_left_that_failed_by_its_price_alone() {
+    let mut work = node("work", &[], "@say made for too much");
+    work["budget_usd"] = json!(0.001);
+    let env = judged(&[work, node("next", &["work"], "@say made")], &[MET]);
+    env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(1);
+    let shown = prompts(&env, "You judge whether").remove(0);
+    assert!(shown.contains("--- artifact work ") && shown.contains("\nmade for too much\n"), "{shown}");
+}
+
+#[test]
 fn a_goal_that_is_met_at_first_takes_one_cycle() {
     let env = judged(&[node("work", &[], "@say made")], &[MET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "5"]).exits(0);

@@ -243,3 +243,21 @@ fn agents_and_skills_reach_the_nodes_of_the_leg_that_planned_and_no_later_one() 
     assert_eq!(super::after(&nodes[2], "--tools"), Some("Read,Bash"));
     assert_eq!(super::after(&nodes[2], "--setting-sources"), Some(""));
 }
+
+#[test]
+fn a_checkout_elsewhere_that_is_named_is_warned_of_last_and_before_anything_runs() {
+    let env = planning(&[node("a", &[], "@say done"), node("b", &["a"], "Mend ~/other/src.\n@say done")]);
+    env.write("../user/other/.git/HEAD", "");
+    env.write("../user/other/src/lib.rs", "");
+    env.write("../user/.claude/skills/tidy/SKILL.md", "---\nname: tidy\n---\nSee ~/other.\n");
+    for (flags, nothing_after) in [(&["--plan-only"][..], "Nothing was run."), (&[], "Running graph")] {
+        let ran = env.omg(&[&["auto", "mend ~/other"], flags].concat()).exits(0);
+        let (before, warning) = ran.stdout.split_once("WARNING: the work reaches into").unwrap();
+        assert!(before.contains("Build evidence: NONE") && before.contains("Ceiling: "), "{before}");
+        let told = "user/other, named as ~/other by the goal and node b\n";
+        assert!(warning.contains(told), "{warning}");
+        assert!(warning.contains("\n\n") && warning.contains(nothing_after), "{warning}");
+    }
+    let ran = env.omg(&["auto", "mend ~/elsewhere", "--plan-only"]).exits(0);
+    assert!(ran.stdout.contains("named as ~/other/src by node b"), "{}", ran.stdout);
+}
