@@ -108,6 +108,33 @@ fn the_judge_has_no_tool_and_nobodys_settings_and_sees_what_the_nodes_left() {
 }
 
 #[test]
+fn on_codex_a_goal_is_judged_under_the_same_stance_and_no_price_is_told() {
+    let env = judged(&[node("work", &[], "@say made")], &[UNMET, MET]);
+    let ran = env.omg(&["--runtime", "codex", "auto", "a goal", "--max-cycles", "3"]).exits(0);
+    let judges = judges(&env);
+    assert_eq!(judges.len(), 2);
+    for judge in &judges {
+        assert_eq!(after(judge, "--sandbox"), Some("read-only"), "{judge}");
+        for word in ["--ignore-user-config", "--ignore-rules", "project_doc_max_bytes=0", "mcp_servers={}"] {
+            assert!(has(judge, word), "{word}: {judge}");
+        }
+    }
+    assert!(ran.stdout.contains("GOAL TOTAL: unknown") && !ran.stdout.contains('$'), "{}", ran.stdout);
+    let kept = json(&env.runs().pop().unwrap().join("assess.json"));
+    assert_eq!((&kept["goal_met"], &kept["assess_cost_unknown"]), (&json!(true), &json!(true)));
+    assert_eq!((&kept["assess_cost_usd"], &kept["usage"]["input_tokens"]), (&json!(0.0), &json!(10)));
+}
+
+#[test]
+fn a_verdict_that_cannot_be_kept_counts_all_the_same() {
+    let work = node("work", &[], "@sh mkdir -p $(ls -d $OMG_HOME/runs/*)/assess.json/x\n@say made");
+    let env = judged(&[work], &[MET]);
+    let ran = env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(0);
+    assert!(ran.stderr.contains("note: ") && ran.stderr.contains("cannot be kept"), "{}", ran.stderr);
+    sums_up(&env, &ran, "1 assessed cycle");
+}
+
+#[test]
 fn the_judge_sees_what_a_node_left_that_failed_by_its_price_alone() {
     let mut work = node("work", &[], "@say made for too much");
     work["budget_usd"] = json!(0.001);

@@ -76,9 +76,34 @@ fn auto_10_where_something_builds_evidence_is_asked_for_before_anything_else() {
     assert!(env.spawns().is_empty() && !env.home().exists());
     let ran = env.omg(&["auto", "a goal", "--accept-no-build-evidence"]).exits(0);
     assert!(ran.stdout.contains("Build evidence: NONE, go.mod found"), "{}", ran.stdout);
+    let (before, _) = ran.stdout.split_once("Planning a graph").unwrap();
+    assert!(before.contains("The run records that --accept-no-build-evidence was given."), "{before}");
     let evidence =
         json!({"answer": "declared", "declared_by": "--accept-no-build-evidence", "signals": ["go.mod"]});
     assert_eq!(env.state()["build_evidence"], evidence);
+    let ran = env.omg(&["auto", "a goal", "--verify-cmd", "true"]).exits(0);
+    assert!(!ran.stdout.contains("Build evidence: NONE"), "{}", ran.stdout);
+    let last = fs::read(env.runs().pop().unwrap().join("state.json")).unwrap();
+    let state: Value = serde_json::from_slice(&last).unwrap();
+    assert_eq!(state["build_evidence"], json!({"answer": "attached", "signals": ["go.mod"]}));
+}
+
+#[test]
+fn what_is_particular_to_a_run_is_told_before_its_planner_is_asked() {
+    let env = planning(&[node("a", &[], "@say done")]);
+    env.write("../user/.claude/settings.json", r#"{"apiKeyHelper": "x"}"#);
+    let before = |words: &[&str]| {
+        let ran = env.omg(words).exits(0);
+        assert_eq!(ran.stderr.contains("sets apiKeyHelper"), !words.contains(&"codex"), "{}", ran.stderr);
+        ran.stdout.split_once("Planning a graph").unwrap().0.to_owned()
+    };
+    let none = "Nothing that builds was recognised in this directory.";
+    let told = before(&["auto", "a goal"]);
+    assert!(told.contains(none) && !told.contains("configuration"), "{told}");
+    let told = before(&["auto", "a goal", "--accept-loaded-user-config"]);
+    assert!(told.contains("Planned nodes will load your own configuration of the CLI"), "{told}");
+    let told = before(&["--runtime", "codex", "auto", "a goal", "--plan-only"]);
+    assert!(told.contains("codex: planned nodes get no agents and no skills of yours"), "{told}");
 }
 
 #[test]
@@ -164,6 +189,42 @@ fn a_preview_is_no_run_and_its_plan_can_be_run() {
     let path = plan_dir(&env).join("graph.json");
     env.omg(&["run", path.to_str().unwrap()]).exits(0);
     assert_eq!(env.record("a")["provenance"], "verified");
+}
+
+#[test]
+fn a_preview_that_was_planned_twice_says_so() {
+    let env = place(WIDE, &graph(&[node("a", &[], "@say done")]).to_string());
+    let ran = env.omg(&["auto", "a goal", "--plan-only"]).exits(0);
+    assert!(ran.stdout.contains("Nothing was run. 2 planner calls were paid, $0.0200"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("Planned twice: "), "{}", ran.stdout);
+}
+
+/// Makes the planner put a directory in the place of a file of its run, and answer so.
+fn blocked(file: &str, reply: &str) -> TestEnv {
+    let mut env = TestEnv::new();
+    let block = format!("mkdir -p $(ls -d $OMG_HOME/runs/*)/{file}/x");
+    let cues = env.write("cues", format!("You plan work => @sh {block}\nYou plan work => @say {reply}\n"));
+    env.set("FAKE_CUES", cues.to_str().unwrap());
+    env
+}
+
+#[test]
+fn a_plan_that_cannot_be_kept_is_not_run_and_its_price_is_recorded() {
+    let env = blocked("graph.json", &graph(&[node("a", &[], "@say done")]).to_string());
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert!(ran.stderr.contains("the plan was paid for and cannot be kept: "), "{}", ran.stderr);
+    assert_eq!(env.spawns().len(), 1, "the planner alone");
+    let last = env.events().pop().unwrap();
+    assert_eq!((&last["outcome"], &last["cost_usd"]), (&json!("failed"), &json!(0.01)));
+}
+
+#[test]
+fn a_refused_reply_that_cannot_be_kept_is_refused_all_the_same() {
+    let env = blocked("rejected.json", WIDE);
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert!(ran.stderr.contains("note: the refused reply cannot be kept: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the plan was refused") && !ran.stdout.contains("is kept"), "{}", ran.stdout);
+    assert_eq!(env.events().pop().unwrap()["cost_usd"], 0.02);
 }
 
 #[test]
