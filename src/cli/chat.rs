@@ -121,7 +121,7 @@ impl Desk for Clerk<'_, '_> {
 
     fn route(&mut self, message: &str) -> Result<Route, Fault> {
         let context = &mut **self.context.borrow_mut();
-        let asked = planner::ask(&self.services, &self.signals, "the router", context, |asking| {
+        let asked = planner::ask_alone(&self.services, &self.signals, "the router", context, |asking| {
             router::route(asking, message)
         });
         let Bought { outcome: Routed { outcome, paid, warnings }, signal } = asked.map_err(told)?;
@@ -142,7 +142,7 @@ impl Desk for Clerk<'_, '_> {
         writeln!(context.out, "Planning a graph for goal {goal:?}...")
             .and_then(|()| context.out.flush())
             .ok();
-        let bought = planner::ask(&services, &self.signals, "the planner", context, |asking| {
+        let bought = planner::ask_alone(&services, &self.signals, "the planner", context, |asking| {
             call::plan(asking, &asked.wanted)
         });
         let Bought { outcome, signal } = bought.map_err(told)?;

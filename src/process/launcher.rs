@@ -103,9 +103,9 @@ impl Launcher {
         *self.run.write().unwrap_or_else(PoisonError::into_inner) = run.into();
     }
 
-    /// Posts a guard that ends the children should this process die; it leaves its note in `place`. `warn` hears,
-    /// once, when there is no guard or no more.
-    pub fn post_guard(&self, place: PathBuf, warn: Warn) {
+    /// Posts a guard that ends the children should this process die; it leaves its note in `place`, if there is one.
+    /// `warn` hears, once, when there is no guard or no more.
+    pub fn post_guard(&self, place: Option<PathBuf>, warn: Warn) {
         self.dismiss_guard();
         let warn: Arc<Warn> = Arc::new(warn);
         let hears = Arc::clone(&warn);

@@ -255,6 +255,51 @@ fn while_it_is_planned_a_run_says_so_and_a_signal_ends_it() {
 }
 
 #[test]
+fn a8_the_guard_ends_a_planner_whose_engine_was_killed() {
+    for flags in [&[][..], &["--plan-only"]] {
+        let mut env = TestEnv::new();
+        let cues = env.write("cues", "You plan work => @sh touch asked; sleep 600\n");
+        env.set("FAKE_CUES", cues.to_str().unwrap());
+        let running = env.start(&[&["auto", "a goal"], flags].concat());
+        env.until("the planner runs", || env.path("asked").exists());
+        running.kill();
+        env.until("the guard has ended it", || env.pids_of("sleep 600").is_empty());
+        env.until("the guard is gone", || env.guards().is_empty());
+        assert_eq!(env.runs().len(), usize::from(flags.is_empty()));
+    }
+}
+
+#[test]
+fn a_second_signal_kills_a_planner_that_does_not_obey_the_first() {
+    let mut env = TestEnv::new();
+    let cues = ["ignoreint", "ignoreterm", "touch asked", "sleep 600"];
+    let cues: String = cues.iter().map(|cue| format!("You plan work => @{cue}\n")).collect();
+    let cues = env.write("cues", cues);
+    env.set("FAKE_CUES", cues.to_str().unwrap());
+    let running = env.start(&["auto", "a goal", "--plan-only"]);
+    env.until("the planner runs", || env.path("asked").exists());
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    let ran = running.wait().exits(130);
+    assert!(ran.stderr.contains("SIGINT: ending the planner; a second signal kills it"), "{}", ran.stderr);
+    assert!(env.spawns().iter().all(|spawn| !is_alive(spawn)), "{:?}", env.spawns());
+}
+
+fn is_alive(spawn: &Value) -> bool {
+    std::path::Path::new(&format!("/proc/{}", spawn["pid"])).exists()
+}
+
+#[test]
+fn a_plan_whose_run_cannot_be_recorded_is_closed_with_its_price() {
+    let env = blocked("state.json", &graph(&[node("a", &[], "@say done")]).to_string());
+    env.omg(&["auto", "a goal"]).exits(1);
+    assert_eq!(env.spawns().len(), 1, "the planner alone");
+    let last = env.events().pop().unwrap();
+    let wanted = (&json!("run_finished"), &json!("failed"), &json!(0.01));
+    assert_eq!((&last["event"], &last["outcome"], &last["cost_usd"]), wanted);
+}
+
+#[test]
 fn inputs_reach_the_plan_and_no_other_name_is_taken() {
     let env = planning(&[node("a", &[], "@say on {{ inputs.branch }}")]);
     env.omg(&["auto", "a goal", "--input", "branch=main", "--input", "unused=x"]).exits(0);
