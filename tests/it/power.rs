@@ -4,6 +4,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use serde_json::Value;
+
 use crate::contract;
 use crate::env::TestEnv;
 
@@ -23,9 +25,9 @@ nodes:
 
 /// The artifact that the last terminal event of `node` carries.
 fn carried(env: &TestEnv, node: &str) -> Option<String> {
-    let ends =
-        env.events().into_iter().filter(|event| event["node_id"] == node && event.get("verdict").is_some());
-    ends.last().and_then(|end| Some(end.get("artifact_text")?.as_str()?.to_owned()))
+    let is_end = |event: &Value| event["node_id"] == node && event.get("verdict").is_some();
+    let end = env.events().into_iter().rfind(is_end)?;
+    Some(end.get("artifact_text")?.as_str()?.to_owned())
 }
 
 #[test]
