@@ -20,6 +20,7 @@ use crate::process::again::this_program;
 use crate::process::descendants::own_group;
 use crate::process::env::MARK;
 use crate::process::own::Staff;
+use crate::process::start::PipeId;
 
 pub mod post;
 
@@ -100,9 +101,15 @@ impl Guard {
         Ok(Guard { link: Mutex::new(Some(Link { pipe, book, staff })), warn })
     }
 
-    /// A child leads this group from now on.
-    pub(crate) fn started(&self, leader: Pid) {
-        self.tell(&format!("+{}\n", leader.as_raw_pid()));
+    /// A child with this pipe for its standard output is about to start. Should this process die before it can say which
+    /// one that was, it is found by its pipe, whatever it has made of its environment by then.
+    pub(crate) fn starting(&self, pipe: PipeId) {
+        self.tell(&format!("?{}\n", pipe.0));
+    }
+
+    /// It leads this group from now on.
+    pub(crate) fn started(&self, leader: Pid, pipe: PipeId) {
+        self.tell(&format!("+{}\n!{}\n", leader.as_raw_pid(), pipe.0));
     }
 
     /// The group's leader is about to be reaped: its number may soon be another's.
