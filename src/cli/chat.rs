@@ -16,7 +16,7 @@ use super::execute::{self, LiveView};
 use super::failure::{FAILED, PAUSED};
 use super::planned::{self, Asked};
 use super::planner::{self, Bought};
-use super::prompt::Prompt;
+use super::prompt::{Kind, Prompt};
 use super::services::{self, Services};
 use crate::graph::Bounds;
 use crate::node::policy::Configuration;
@@ -80,8 +80,19 @@ struct Terminal<'c, 'p> {
 
 impl Console for Terminal<'_, '_> {
     fn read(&mut self, prompt: &str) -> Line {
-        self.context.borrow_mut().out.flush().ok();
-        let line = self.prompt.read(prompt, prompt == chat::PROMPT);
+        {
+            let out = &mut self.context.borrow_mut().out;
+            if !self.prompt.has_editor() {
+                write!(out, "{prompt}").ok();
+            }
+            out.flush().ok();
+            if out.is_lost() {
+                // Nobody would see what the next line is answered with, or which plan is agreed to.
+                return Line::End;
+            }
+        }
+        let kind = if prompt == chat::CONFIRM { Kind::Answer } else { Kind::Line };
+        let line = self.prompt.read(prompt, kind);
         if matches!(line, Line::Interrupted(_)) {
             // What comes next does not stand behind the prompt.
             writeln!(self.context.borrow_mut().out).ok();

@@ -281,6 +281,9 @@ pub(super) fn replied(who: &str, invoked: &Invoked) -> Result<(), Unanswered> {
 }
 
 /// One invocation that is no node's. A child that cannot be started is tried up to `spawns_max` times, since nothing was paid for it.
+///
+/// No program can be given a NUL. What a node left or a model wrote may hold one, so it is replaced here: that is material, and
+/// a call that could not be made for it would end what was paid for.
 pub(super) fn spawn(
     asking: &Asking<'_>,
     name: &str,
@@ -291,7 +294,7 @@ pub(super) fn spawn(
     let mut invocation = Invocation {
         node: NodeId::parse(name).expect("the names of these calls are ids"),
         attempt: 0,
-        prompt: prompt.to_owned(),
+        prompt: prompt.replace('\0', "\u{FFFD}"),
         cwd: asking.cwd.clone(),
         session: Session::Fresh(asking.runtime.fresh_session()),
         permission_mode: PermissionMode::Plan,

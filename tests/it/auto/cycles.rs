@@ -153,6 +153,16 @@ fn a_goal_that_is_met_at_first_takes_one_cycle() {
 }
 
 #[test]
+fn a_nul_in_what_was_left_or_remains_keeps_nobody_from_being_asked() {
+    let unmet = r#"{"goal_met": false, "remaining": "mend a\u0000b"}"#;
+    let left = r#"@raw {"type":"result","is_error":false,"result":"a\u0000b","session_id":"s","total_cost_usd":0.01}"#;
+    let env = judged(&[node("work", &[], left)], &[unmet, MET]);
+    env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(0);
+    assert!(prompts(&env, "You judge whether")[0].contains("a\u{FFFD}b"));
+    assert!(prompts(&env, "You plan work")[1].contains("mend a\u{FFFD}b"));
+}
+
+#[test]
 fn cycles_that_are_used_up_tell_what_remains() {
     let env = judged(&[node("work", &[], "@say made")], &[UNMET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(1);
