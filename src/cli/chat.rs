@@ -29,6 +29,7 @@ use crate::plan::reply::Terms;
 use crate::plan::router::{self, Route, Routed};
 use crate::plan::staging::{Choice, Staging};
 use crate::process::signals::Stop;
+use crate::record::attempts::Caller;
 use crate::text::sanitize;
 
 /// Talks with the model, and plans and runs graphs when a line asks for work.
@@ -186,6 +187,8 @@ impl Desk for Clerk<'_, '_> {
         let context = &mut **self.context.borrow_mut();
         let claim = execute::claim_hearing(self.signals.clone(), context).map_err(told)?;
         let run = claim.run.run.clone();
+        planned::note_goal(&asked, &claim, context);
+        planner::keep(&claim.run.dir, Caller::Planner, &plan.said, context);
         planned::save(&plan, &claim.run.dir).map_err(told)?;
         let ran = planned::run_plan(&asked, plan, staging, claim, services, context)
             .map_err(|fallen| told(fallen.failure))?;
