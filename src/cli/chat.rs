@@ -29,6 +29,7 @@ use crate::plan::reply::Terms;
 use crate::plan::router::{self, Route, Routed};
 use crate::plan::staging::{Choice, Staging};
 use crate::process::signals::Stop;
+use crate::record::attempts::Caller;
 use crate::text::sanitize;
 
 /// Talks with the model, and plans and runs graphs when a line asks for work.
@@ -132,7 +133,7 @@ impl Desk for Clerk<'_, '_> {
 
     fn route(&mut self, message: &str) -> Result<Route, Fault> {
         let context = &mut **self.context.borrow_mut();
-        let asked = planner::ask(&self.services, &self.signals, "the router", context, |asking| {
+        let asked = planner::ask_alone(&self.services, &self.signals, "the router", context, |asking| {
             router::route(asking, message)
         });
         let Bought { outcome: Routed { outcome, paid, warnings }, signal } = asked.map_err(told)?;
@@ -153,7 +154,7 @@ impl Desk for Clerk<'_, '_> {
         writeln!(context.out, "Planning a graph for goal {goal:?}...")
             .and_then(|()| context.out.flush())
             .ok();
-        let bought = planner::ask(&services, &self.signals, "the planner", context, |asking| {
+        let bought = planner::ask_alone(&services, &self.signals, "the planner", context, |asking| {
             call::plan(asking, &asked.wanted)
         });
         let Bought { outcome, signal } = bought.map_err(told)?;
@@ -186,6 +187,8 @@ impl Desk for Clerk<'_, '_> {
         let context = &mut **self.context.borrow_mut();
         let claim = execute::claim_hearing(self.signals.clone(), context).map_err(told)?;
         let run = claim.run.run.clone();
+        planned::note_goal(&asked, &claim, context);
+        planner::keep(&claim.run.dir, Caller::Planner, &plan.said, context);
         planned::save(&plan, &claim.run.dir).map_err(told)?;
         let ran = planned::run_plan(&asked, plan, staging, claim, services, context)
             .map_err(|fallen| told(fallen.failure))?;

@@ -2,16 +2,11 @@
 //!
 //! What asking cost stands here because the run's own ledger ended before it was asked.
 
-use std::io::{self, Read};
-
 use serde::{Deserialize, Serialize};
 
 use crate::record::artifact::{self, ArtifactError};
 use crate::record::{RunDir, Usage, private};
 use crate::text::money::{Cost, Money};
-
-/// A longer file was not written by this program.
-const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A verdict on a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,26 +30,6 @@ pub struct Assessment {
 }
 
 impl Assessment {
-    /// Reads what was kept in the run's directory, if anything was.
-    ///
-    /// # Errors
-    /// When it is there and cannot be read.
-    pub fn read(dir: &RunDir) -> io::Result<Option<Self>> {
-        let file = match private::open_to_read(&dir.assessment()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(Some(serde_json::from_slice(&bytes)?))
-    }
-
-    /// What asking cost.
-    pub fn cost(&self) -> Cost {
-        let known = Money::from_usd(self.assess_cost_usd).unwrap_or(Money::ZERO);
-        Cost { known, unknown: u32::from(self.assess_cost_unknown) }
-    }
-
     /// Keeps it in the run's directory.
     ///
     /// # Errors
@@ -62,5 +37,18 @@ impl Assessment {
     pub fn keep(&self, dir: &RunDir) -> Result<(), ArtifactError> {
         let text = serde_json::to_string_pretty(self).expect("it holds nothing that JSON cannot");
         artifact::persist(&dir.assessment(), (text + "\n").as_bytes())
+    }
+
+    /// The verdict on the run in `dir`, if it was judged.
+    pub fn read(dir: &RunDir) -> Option<Assessment> {
+        private::read_json(&dir.assessment())
+    }
+
+    /// What asking cost.
+    pub fn cost(&self) -> Cost {
+        Cost {
+            known: Money::from_usd(self.assess_cost_usd).unwrap_or(Money::ZERO),
+            unknown: u32::from(self.assess_cost_unknown),
+        }
     }
 }

@@ -118,6 +118,20 @@ pub fn records(
     })
 }
 
+/// The goal that the run in `dir` is a cycle of, by its snapshot; nothing where that cannot be read.
+pub(crate) fn goal(dir: &RunDir) -> Option<GoalState> {
+    #[derive(Deserialize)]
+    struct Aim {
+        schema: i64,
+        goal: Option<GoalState>,
+    }
+    let aim = |bytes: &[u8]| {
+        let aim: Aim = serde_json::from_slice(bytes)?;
+        Ok((aim.schema, aim.goal))
+    };
+    read(&dir.snapshot(), aim).ok().flatten()
+}
+
 /// Where the records stand in a snapshot.
 #[derive(Deserialize)]
 struct Whereabouts<'a> {
@@ -176,9 +190,6 @@ pub struct Brief {
     /// The nodes that never ran.
     #[serde(default)]
     pub skipped: Vec<Skipped>,
-    /// The goal of which the run is a cycle.
-    #[serde(default)]
-    pub goal: Option<GoalState>,
     #[serde(default)]
     nodes: Tally,
 }
@@ -205,7 +216,6 @@ impl Brief {
             graph: serde_json::from_str(snapshot.graph.get())?,
             gate: snapshot.gate.clone(),
             skipped: snapshot.skipped.clone(),
-            goal: snapshot.goal.clone(),
             nodes: tally,
         })
     }
@@ -246,8 +256,6 @@ pub(crate) struct KeptBrief {
     nodes: usize,
     #[serde(skip_serializing_if = "is_nowhere")]
     gate: GateState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    goal: Option<GoalState>,
     passed: usize,
     cost: Cost,
     #[serde(skip_serializing_if = "Usage::is_zero")]
@@ -264,7 +272,6 @@ impl From<&Brief> for KeptBrief {
             graph: brief.graph.name.clone(),
             nodes: brief.graph.nodes,
             gate: brief.gate.clone(),
-            goal: brief.goal.clone(),
             passed: brief.nodes.passed,
             cost: brief.nodes.cost,
             usage: brief.nodes.usage,
@@ -283,7 +290,6 @@ impl From<KeptBrief> for Brief {
             graph: GraphBrief { name: kept.graph, nodes: kept.nodes },
             gate: kept.gate,
             skipped: Vec::new(),
-            goal: kept.goal,
             nodes: Tally { passed: kept.passed, cost: kept.cost, usage: kept.usage },
         }
     }

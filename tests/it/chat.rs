@@ -351,6 +351,21 @@ fn ctrl_c_ends_whatever_a_chat_waits_for() {
 }
 
 #[test]
+fn a8_the_guard_ends_what_a_chat_waits_for_when_it_is_killed() {
+    let sleep = "sh touch begun; sleep 600";
+    for (router, planner) in [(sleep, "say no"), (WORK, sleep)] {
+        let env = place(router, planner);
+        let mut command = env.command(&["chat"]);
+        let mut chat = Running::of(command.stdin(Stdio::piped()));
+        chat.types(b"make it good\n");
+        env.until("it is under way", || env.path("begun").exists());
+        chat.kill();
+        env.until("the guard has ended it", || env.pids_of("sleep 600").is_empty());
+        env.until("the guard is gone", || env.guards().is_empty());
+    }
+}
+
+#[test]
 fn a_signal_takes_effect_while_a_line_is_awaited() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let env = place(TALK, "say no");

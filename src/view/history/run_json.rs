@@ -6,7 +6,6 @@
 use serde::Serialize;
 
 use crate::record::Usage;
-use crate::record::snapshot::GoalState;
 use crate::record::status::Status;
 use crate::text::money::Cost;
 use crate::view::history::{Run, waiting};
@@ -35,7 +34,6 @@ pub(crate) struct RunJson<'a> {
     paused_because: Option<&'a str>,
     held_until: Option<&'a str>,
     children_ended: Option<bool>,
-    goal: Option<&'a GoalState>,
 }
 
 /// What something cost: the known part, and how many charges have no known price.
@@ -78,7 +76,6 @@ impl<'a> From<&'a Run> for RunJson<'a> {
             paused_because: said(&run.legs.detail).filter(|_| run.status == Some(Status::Paused)),
             held_until: said(&run.legs.held_until).filter(|_| run.status == Some(Status::Paused)),
             children_ended: (run.status == Some(Status::Abandoned)).then_some(run.children_ended),
-            goal: brief.and_then(|brief| brief.goal.as_ref()),
         }
     }
 }

@@ -4,15 +4,13 @@
 //! everything in the snapshot. Nodes under way and nodes that never ran have rows as well. Prints nothing itself.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::record::assessment::Assessment;
+use crate::record::attempts::Caller;
 use crate::record::event::Skipped;
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
-use crate::record::snapshot::GoalState;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{self, StreamError};
@@ -21,10 +19,11 @@ use crate::text::duration;
 use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::text::table::{Align, Cell, Table};
+use crate::view::history::goal::Goal;
 use crate::view::history::run_json::{self, RunJson};
 use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage, lost};
 use crate::view::term::style::{self, Look};
-use crate::view::term::{goal, ledger, when, words};
+use crate::view::term::{ledger, when, words};
 
 /// One run, node by node.
 #[derive(Debug)]
@@ -35,8 +34,8 @@ pub struct Shown {
     pub rows: BTreeMap<String, Row>,
     /// The nodes that never ran.
     pub skipped: Vec<Skipped>,
-    /// What the judge of a goal's cycle said of it.
-    assessment: io::Result<Option<Assessment>>,
+    /// What a planned run is for.
+    pub goal: Option<Goal>,
     dir: RunDir,
     stream_error: Option<StreamError>,
 }
@@ -99,7 +98,7 @@ impl Shown {
             run: Run { id, legs, brief, status, children_ended, lost },
             rows,
             skipped,
-            assessment: Assessment::read(dir),
+            goal: Goal::read(dir),
             dir: dir.clone(),
             stream_error,
         })
@@ -111,7 +110,7 @@ impl Shown {
             true => format!("no node has a record yet: {}\n", self.why_empty()),
             false => self.table(look, zone).print(look.width),
         };
-        let footer = words::footer(self.run.planning(), self.run.cost(), self.run.usage()) + &self.judged();
+        let footer = words::footer(self.run.planning(), self.run.cost(), self.run.usage());
         let hint = hint(&self.run).map(|hint| format!("\n{}\n", sanitize::one_line(&hint)));
         [self.title(look), self.why_no_status(), self.about(zone), body, footer, hint.unwrap_or_default()]
             .concat()
@@ -127,8 +126,8 @@ impl Shown {
         Document {
             schema: run_json::SCHEMA,
             run: RunJson::from(&self.run),
-            assessment: self.assessment.as_ref().ok().and_then(Option::as_ref),
             directory: self.dir.path().to_string_lossy().into_owned(),
+            goal: self.goal.as_ref(),
             nodes: self.rows.iter().map(|(id, row)| self.node_json(id, row)).collect(),
             skipped: &self.skipped,
         }
@@ -171,8 +170,8 @@ impl Shown {
         ];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
         let facts = if facts.is_empty() { String::new() } else { facts.join(", ") + "\n" };
-        let goal = self.goal().map(|it| goal::lineage(it, &self.run.id)).unwrap_or_default();
-        facts + &goal + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n"
+        let goal = self.goal.as_ref().map(Goal::lines).unwrap_or_default();
+        facts + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n" + &goal
     }
 
     fn table(&self, look: Look, zone: &TimeZone) -> Table {
@@ -252,41 +251,32 @@ impl Shown {
         }
     }
 
-    fn goal(&self) -> Option<&GoalState> {
-        self.run.brief.as_ref().and_then(|brief| brief.goal.as_ref())
-    }
-
-    /// What was said of a run that had to be judged once it ended.
-    fn judged(&self) -> String {
-        let has_ended = matches!(self.run.status, Some(Status::Pass | Status::Fail));
-        match &self.assessment {
-            Ok(Some(assessment)) => goal::kept(assessment),
-            Ok(None) if has_ended && self.goal().is_some() => {
-                "JUDGED: no, nobody gave a verdict\n".to_owned()
-            }
-            Ok(None) => String::new(),
-            Err(error) => {
-                format!("JUDGED: the verdict cannot be read: {}\n", sanitize::one_line(&error.to_string()))
-            }
-        }
-    }
-
-    fn why_empty(&self) -> &'static str {
+    fn why_empty(&self) -> String {
         match self.run.status {
-            None if self.stream_error.is_none() => "the run has said nothing so far",
-            Some(Status::Planning) => "it is being planned",
-            Some(Status::Running) => "none has settled",
+            None if self.stream_error.is_none() => "the run has said nothing so far".to_owned(),
+            Some(Status::Planning) => "it is being planned".to_owned(),
             Some(Status::Abandoned) if self.run.legs.planning => {
-                "its process is gone; it was being planned, and what that cost is unknown"
+                "its process is gone; it was being planned, and what that cost is unknown".to_owned()
             }
-            Some(Status::Abandoned) => "its process is gone and left nothing to resume; run the graph again",
-            Some(Status::Fail) if self.dir.path().join("rejected.json").exists() => {
-                "the plan was refused; it is kept as rejected.json"
+            Some(Status::Abandoned) => {
+                "its process is gone and left nothing to resume; run the graph again".to_owned()
             }
-            Some(Status::Fail) if self.run.legs.planning => "it ended while it was being planned",
-            Some(Status::Fail) => "the run ended before any node settled",
-            _ => "none has settled",
+            Some(Status::Fail) => self.why_nothing_ran(),
+            _ => "none has settled".to_owned(),
         }
+    }
+
+    /// Why a run failed before its first node. A plan that came to nothing says so.
+    fn why_nothing_ran(&self) -> String {
+        let why = match self.run.legs.detail.as_str() {
+            "" => "the run ended before any node settled".into(),
+            detail => sanitize::one_line(detail),
+        };
+        let refused = self.dir.rejected().symlink_metadata().is_ok();
+        let kept = if refused { "; what was refused is kept as rejected.json" } else { "" };
+        let asked = self.dir.attempts(&Caller::Planner.id()).symlink_metadata().is_ok();
+        let said = format!("\nwhat was asked and said: omg show {} planner", self.run.id);
+        format!("{why}{kept}{}", if asked { &said } else { "" })
     }
 }
 
@@ -295,8 +285,9 @@ impl Shown {
 pub(crate) struct Document<'a> {
     schema: u32,
     run: RunJson<'a>,
-    assessment: Option<&'a Assessment>,
     directory: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<&'a Goal>,
     nodes: Vec<NodeJson<'a>>,
     skipped: &'a [Skipped],
 }

@@ -1,15 +1,9 @@
-//! What the terminal shows of a goal's cycles: each verdict, and the summary with every cent (FACTS 1.10); and, of a run
-//! that is shown later, of which goal it was a cycle and what its judge said.
+//! What the terminal shows of a goal's cycles: each verdict, and the summary with every cent (FACTS 1.10).
 
 use std::fmt::Write as _;
 
 use crate::plan::goal::{Course, Cycle, Halfway, Incomplete, Spent};
 use crate::plan::prompt::REMAINING_BYTES_MAX;
-use crate::record::RunId;
-use crate::record::assessment::Assessment;
-use crate::record::snapshot::GoalState;
-use crate::text::money::Cost;
-use crate::text::usage::Usage;
 use crate::text::{fence, sanitize};
 use crate::view::term::words;
 
@@ -18,35 +12,11 @@ const STRING: &str = "writing to a string";
 /// What is said when cycle `number` has its verdict.
 pub fn assessed(number: u32, cycle: &Cycle) -> String {
     let (cost, usage) = cycle.judged;
-    let (is_met, run) = (cycle.verdict.is_met, &cycle.run);
-    format!("Assessment of cycle {number} (run {run}): {}, {cost}\n", met(is_met))
-        + &reasons(usage, &cycle.verdict.remaining, &cycle.verdict.evidence)
-}
-
-/// Of which goal a run is a cycle.
-pub fn lineage(goal: &GoalState, run: &RunId) -> String {
-    let first = match goal.first_run_id == run.as_str() {
-        true => String::new(),
-        false => format!(", which began with run {}", sanitize::one_line(&goal.first_run_id)),
-    };
-    let GoalState { text, cycle, max_cycles, .. } = goal;
-    format!("cycle {cycle} of at most {max_cycles} of the goal {:?}{first}\n", excerpt(text))
-}
-
-/// What the judge said of a run, and what asking cost, which no total of the run holds.
-pub fn kept(assessment: &Assessment) -> String {
-    let Assessment { goal_met, remaining, evidence, usage, .. } = assessment;
-    let cost: Cost = assessment.cost();
-    format!("JUDGED: the goal is {}, for {cost} beside that total\n", met(*goal_met))
-        + &reasons(*usage, remaining, evidence)
-}
-
-fn reasons(usage: Usage, remaining: &str, evidence: &str) -> String {
-    let mut text = String::new();
+    let mut text = format!("Assessment of cycle {number} (run {}): {}, {cost}\n", cycle.run, met(cycle));
     if !usage.is_zero() {
         writeln!(text, "  tokens: {}", words::tokens_cell(usage)).expect(STRING);
     }
-    for (what, said) in [("remaining", remaining), ("evidence", evidence)] {
+    for (what, said) in [("remaining", &cycle.verdict.remaining), ("evidence", &cycle.verdict.evidence)] {
         if !said.is_empty() {
             writeln!(text, "  {what}: {}", excerpt(said)).expect(STRING);
         }
@@ -54,7 +24,7 @@ fn reasons(usage: Usage, remaining: &str, evidence: &str) -> String {
     text
 }
 
-/// As much of a model's or a person's words as a screen takes, in one line.
+/// As much of a model's words as a screen takes, in one line.
 pub fn excerpt(said: &str) -> String {
     sanitize::one_line(&fence::truncate(said, REMAINING_BYTES_MAX)).into_owned()
 }
@@ -72,7 +42,7 @@ pub fn summary(goal: &str, course: &Course) -> String {
             cycle.run,
             cycle.ran.0,
             cycle.judged.0,
-            met(cycle.verdict.is_met)
+            met(cycle)
         )
         .expect(STRING);
     }
@@ -85,8 +55,8 @@ pub fn summary(goal: &str, course: &Course) -> String {
     text + &words::tokens_line(usage)
 }
 
-fn met(is_met: bool) -> &'static str {
-    if is_met { "met" } else { "not met" }
+fn met(cycle: &Cycle) -> &'static str {
+    if cycle.verdict.is_met { "met" } else { "not met" }
 }
 
 /// How the cycle that broke it off stands, and what it cost.
@@ -115,7 +85,9 @@ mod tests {
     use super::*;
     use crate::plan::assess::Verdict;
     use crate::plan::goal::Limits;
-    use crate::text::money::Money;
+    use crate::record::RunId;
+    use crate::text::money::{Cost, Money};
+    use crate::text::usage::Usage;
 
     fn run(number: u32) -> RunId {
         RunId::parse(&format!("20260102-030405.{number:09}-1")).expect("an id")

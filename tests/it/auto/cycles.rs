@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::{after, graph, has, node};
 use crate::contract;
 use crate::env::{Ran, TestEnv};
-use crate::web::Server;
 
 const UNMET: &str = r#"{"goal_met": false, "remaining": "the docs are missing", "evidence": "no docs"}"#;
 const MET: &str = r#"{"goal_met": true, "evidence": "all of it is there"}"#;
@@ -62,6 +61,7 @@ fn a_goal_goes_on_with_what_remains_until_it_is_met() {
         contract::check_run_dir(run);
         let goal = json!({"text": "make it good", "cycle": cycle, "max_cycles": 3, "first_run_id": first});
         assert_eq!(json(&run.join("state.json"))["goal"], goal);
+        assert_eq!(json(&run.join("goal.json")), goal);
         let kept = run.join("assess.json");
         assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::read_to_string(&kept).unwrap().ends_with("}\n"));
@@ -82,6 +82,16 @@ fn a_goal_goes_on_with_what_remains_until_it_is_met() {
     assert!(planned[1].contains("the docs are missing"));
     sums_up(&env, &ran, "2 assessed cycles");
     assert!(ran.stdout.contains("  remaining: the docs are missing\n"), "{}", ran.stdout);
+    let shown = env.omg(&["show", first]).exits(0);
+    let told = "goal \"make it good\", cycle 1 of 3\nthe judge: not met, $0.0100\n  remaining: the docs are missing\n  evidence: no docs\n";
+    assert!(shown.stdout.contains(told), "{}", shown.stdout);
+    let judge = env.omg(&["show", first, "assessor"]).exits(0);
+    assert!(
+        judge.stdout.starts_with("The assessor of run ") && judge.stdout.contains("cost $0.0100\n"),
+        "{}",
+        judge.stdout
+    );
+    assert!(judge.stdout.contains("You judge whether") && judge.stdout.contains(UNMET), "{}", judge.stdout);
 }
 
 #[test]
@@ -109,6 +119,43 @@ fn the_judge_has_no_tool_and_nobodys_settings_and_sees_what_the_nodes_left() {
 }
 
 #[test]
+fn on_codex_a_goal_is_judged_under_the_same_stance_and_no_price_is_told() {
+    let env = judged(&[node("work", &[], "@say made")], &[UNMET, MET]);
+    let ran = env.omg(&["--runtime", "codex", "auto", "a goal", "--max-cycles", "3"]).exits(0);
+    let judges = judges(&env);
+    assert_eq!(judges.len(), 2);
+    for judge in &judges {
+        assert_eq!(after(judge, "--sandbox"), Some("read-only"), "{judge}");
+        for word in ["--ignore-user-config", "--ignore-rules", "project_doc_max_bytes=0", "mcp_servers={}"] {
+            assert!(has(judge, word), "{word}: {judge}");
+        }
+    }
+    assert!(ran.stdout.contains("GOAL TOTAL: unknown") && !ran.stdout.contains('$'), "{}", ran.stdout);
+    let kept = json(&env.runs().pop().unwrap().join("assess.json"));
+    assert_eq!((&kept["goal_met"], &kept["assess_cost_unknown"]), (&json!(true), &json!(true)));
+    assert_eq!((&kept["assess_cost_usd"], &kept["usage"]["input_tokens"]), (&json!(0.0), &json!(10)));
+}
+
+#[test]
+fn a_verdict_that_cannot_be_kept_counts_all_the_same() {
+    let work = node("work", &[], "@sh mkdir -p $(ls -d $OMG_HOME/runs/*)/assess.json/x\n@say made");
+    let env = judged(&[work], &[MET]);
+    let ran = env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(0);
+    assert!(ran.stderr.contains("note: ") && ran.stderr.contains("cannot be kept"), "{}", ran.stderr);
+    sums_up(&env, &ran, "1 assessed cycle");
+}
+
+#[test]
+fn the_judge_sees_what_a_node_left_that_failed_by_its_price_alone() {
+    let mut work = node("work", &[], "@say made for too much");
+    work["budget_usd"] = json!(0.001);
+    let env = judged(&[work, node("next", &["work"], "@say made")], &[MET]);
+    env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(1);
+    let shown = prompts(&env, "You judge whether").remove(0);
+    assert!(shown.contains("--- artifact work ") && shown.contains("\nmade for too much\n"), "{shown}");
+}
+
+#[test]
 fn a_goal_that_is_met_at_first_takes_one_cycle() {
     let env = judged(&[node("work", &[], "@say made")], &[MET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "5"]).exits(0);
@@ -124,45 +171,6 @@ fn a_nul_in_what_was_left_or_remains_keeps_nobody_from_being_asked() {
     env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(0);
     assert!(prompts(&env, "You judge whether")[0].contains("a\u{FFFD}b"));
     assert!(prompts(&env, "You plan work")[1].contains("mend a\u{FFFD}b"));
-}
-
-#[test]
-fn a_run_says_of_which_goal_it_was_a_cycle_and_what_its_judge_said() {
-    let env = judged(&[node("work", &[], "@say made")], &[UNMET, "no verdict"]);
-    env.omg(&["auto", "make it good", "--max-cycles", "3"]).exits(1);
-    let ids: Vec<String> =
-        env.runs().iter().map(|run| run.file_name().unwrap().to_str().unwrap().to_owned()).collect();
-    let first = env.omg(&["show", &ids[0]]).exits(0).stdout;
-    assert!(first.contains("\ncycle 1 of at most 3 of the goal \"make it good\"\n"), "{first}");
-    let told = "JUDGED: the goal is not met, for $0.0100 beside that total\n  tokens: 1/0/1/0\n  remaining: the docs are missing\n";
-    assert!(first.contains(told), "{first}");
-    let second = env.omg(&["show", &ids[1]]).exits(0).stdout;
-    let told =
-        format!("cycle 2 of at most 3 of the goal \"make it good\", which began with run {}\n", ids[0]);
-    assert!(second.contains(&told) && second.contains("JUDGED: no, nobody gave a verdict\n"), "{second}");
-    let shown = |id: &str| -> Value {
-        serde_json::from_str(&env.omg(&["show", id, "--json"]).exits(0).stdout).unwrap()
-    };
-    assert_eq!(shown(&ids[0])["assessment"]["remaining"], "the docs are missing");
-    assert_eq!(shown(&ids[1])["assessment"], Value::Null);
-    assert_eq!(shown(&ids[1])["run"]["goal"], json(&env.runs()[1].join("state.json"))["goal"]);
-    // Twice, since the second listing comes from what the first one noted.
-    for _ in 0..2 {
-        let list: Value =
-            serde_json::from_str(&env.omg(&["runs", "list", "--json"]).exits(0).stdout).unwrap();
-        assert_eq!(list["runs"][0]["goal"]["cycle"], 2, "{list}");
-    }
-    let server = Server::start(&env, &[]);
-    assert_eq!(server.json(&format!("/run/{}/api/graph", ids[1]))["goal"], shown(&ids[1])["run"]["goal"]);
-    assert_eq!(server.json("/api/cards?of=all")[1]["goal"]["cycle"], 1);
-}
-
-#[test]
-fn a_run_of_no_goal_says_nothing_of_one() {
-    let env = TestEnv::new();
-    env.run_graph("nodes: [{id: a, prompt: x}]", &[]).exits(0);
-    let shown = env.omg(&["show", "latest"]).exits(0).stdout;
-    assert!(!shown.contains("goal") && !shown.contains("JUDGED"), "{shown}");
 }
 
 #[test]
@@ -224,6 +232,7 @@ fn auto_66_a_ceiling_ends_a_goal_between_cycles() {
     let words = ["auto", "a goal", "--max-cycles", "3", "--max-goal-budget-usd", "0.03"];
     let ran = env.omg(&words).exits(1);
     assert_eq!(env.runs().len(), 1);
+    assert_eq!(env.state()["goal"]["budget_usd"], 0.03);
     assert!(ran.stderr.contains("$0.0300 are spent, and no cycle begins beyond $0.0300"), "{}", ran.stderr);
     sums_up(&env, &ran, "1 assessed cycle");
     let env = judged(&[node("work", &[], "@say made\n@nocost")], &[UNMET]);

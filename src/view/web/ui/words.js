@@ -22,6 +22,9 @@ const STATES = {
 export const mark = (state) => (STATES[state] ?? STATES.unknown)[0];
 export const word = (state) => (STATES[state] ?? [state, state])[1];
 
+/** What a judge found of a goal. */
+export const met = (isMet) => (isMet ? '✓ goal met' : '✗ goal not met');
+
 /** `ms` milliseconds, as a person says them: `7ms`, `4.2s`, `3m 05s`, `2h 07m`. */
 export function duration(ms) {
   if (!Number.isFinite(ms)) return '';
@@ -84,17 +87,6 @@ export function inert(text) {
     .replace(/\r\n/g, '\n')
     .replace(CONTROL, (c) => (c <= '\u001f' ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : '\ufffd'))
     .replace(DIRECTION, (c) => `\u27e8U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}\u27e9`);
-}
-
-/** Which cycle of its goal a run is. */
-export const cycle = (goal) => `cycle ${goal.cycle} of at most ${goal.max_cycles}`;
-
-const SHORT_MAX = 160;
-
-/** Foreign text in one line, as much of it as a line holds. */
-export function short(text) {
-  const line = inert(text).replace(/\s+/g, ' ');
-  return line.length > SHORT_MAX ? `${line.slice(0, SHORT_MAX)}…` : line;
 }
 
 /** `word` as a POSIX shell reads it back. */
