@@ -21,6 +21,7 @@ use crate::plan::goal::{Course, Cycle, End, Halfway, Incomplete, Limits, Spent, 
 use crate::process::signals::Stop;
 use crate::record::assessment::Assessment;
 use crate::record::attempts::Caller;
+use crate::record::lock::LegLock;
 use crate::record::snapshot::GoalState;
 use crate::record::{RunDir, RunId};
 use crate::text::money::Money;
@@ -54,7 +55,8 @@ impl CycleFlags {
             Failure::new(format!("--max-goal-budget-usd {given}: it takes dollars from 0"))
                 .hinted("0 is no bound")
         })?;
-        let spend = Some(spend).filter(|spend| !spend.is_zero());
+        // Less than can be counted is still a bound.
+        let spend = Some(spend).filter(|_| given > 0.0);
         if spend.is_some() && cycles < 2 {
             return Err(Failure::new(
                 "--max-goal-budget-usd is looked at before a second cycle, and there is none",
@@ -78,6 +80,8 @@ pub(super) fn run(
     asked.goes_on = true;
     let (mut course, mut services) = (Course::new(limits), Some(services));
     let mut last = Ok(FAILED);
+    // While a run is judged, and until the next has its own, somebody who stops what is under way has to find it.
+    let mut held = None;
     let end = loop {
         let (cycle, remaining) = match course.next() {
             Step::Begin { cycle, remaining } => (cycle, remaining.map(str::to_owned)),
@@ -91,7 +95,7 @@ pub(super) fn run(
             Some(services) => Ok(services),
             None => services::for_plan(asked.kind, &execute::mark()),
         };
-        last = one_cycle(&mut asked, &mut course, services, &signals, context);
+        last = one_cycle(&mut asked, &mut course, services, &signals, &mut held, context);
     };
     write!(context.out, "\n{}", goal::summary(&goal, &course)).ok();
     if course.incomplete().is_some_and(|it| it.halfway == Halfway::Unfinished) {
@@ -111,6 +115,7 @@ fn one_cycle(
     course: &mut Course,
     services: Result<Services, Failure>,
     signals: &Receiver<Stop>,
+    held: &mut Option<LegLock>,
     context: &mut Context,
 ) -> Result<u8, Failure> {
     let claimed =
@@ -118,6 +123,7 @@ fn one_cycle(
     let (services, claim) = claimed.inspect_err(|_| {
         course.break_off(Incomplete { run: None, halfway: Halfway::Unplanned, ran: Spent::default() });
     })?;
+    *held = None;
     let (run, dir) = (claim.run.run.clone(), claim.run.dir.clone());
     let (cycle, cycles) = (course.number(), course.limits().cycles);
     asked.cycle = Some(GoalState {
@@ -129,7 +135,7 @@ fn one_cycle(
     });
     let headline = format!("\nCycle {cycle}/{cycles} (run {run})...");
     let again = services.clone();
-    let ran = planned::plan_and_run(asked, claim, services, &headline, context).map_err(|fallen| {
+    let mut ran = planned::plan_and_run(asked, claim, services, &headline, context).map_err(|fallen| {
         let Fallen { failure, paid: Paid { cost, usage, .. } } = fallen;
         course.break_off(Incomplete {
             run: Some(run.clone()),
@@ -138,6 +144,7 @@ fn one_cycle(
         });
         failure
     })?;
+    *held = ran.lock.take();
     judge(asked, course, &Place { run: &run, dir: &dir, services: &again, signals }, ran, context)
 }
 

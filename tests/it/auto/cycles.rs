@@ -235,6 +235,10 @@ fn auto_66_a_ceiling_ends_a_goal_between_cycles() {
     assert_eq!(env.state()["goal"]["budget_usd"], 0.03);
     assert!(ran.stderr.contains("$0.0300 are spent, and no cycle begins beyond $0.0300"), "{}", ran.stderr);
     sums_up(&env, &ran, "1 assessed cycle");
+    // Less than can be counted is still a bound.
+    let env = judged(&[node("work", &[], "@say made")], &[UNMET]);
+    env.omg(&["auto", "a goal", "--max-cycles", "3", "--max-goal-budget-usd", "1e-12"]).exits(1);
+    assert_eq!(env.runs().len(), 1);
     let env = judged(&[node("work", &[], "@say made\n@nocost")], &[UNMET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "3", "--max-goal-budget-usd", "5"]).exits(1);
     assert_eq!(env.runs().len(), 1);
@@ -332,6 +336,21 @@ fn ctrl_c_ends_a_goal_wherever_it_is() {
     assert!(ran.stdout.contains("it was not judged, run $0.0200, assessment unknown"), "{}", ran.stdout);
     assert!(!env.run_dir().join("assess.json").exists());
     assert_eq!(env.runs().len(), 1);
+}
+
+#[test]
+fn a_goal_can_be_stopped_from_elsewhere_while_its_run_is_judged() {
+    let plan = graph(&[node("work", &[], "@exit 1")]);
+    let env = place(&format!("say {plan}"), "sh touch begun; sleep 600");
+    let running = env.start(&["auto", "a goal", "--max-cycles", "2"]);
+    env.until("the judge is asked", || env.path("begun").exists());
+    let resumed = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
+    assert!(resumed.stderr.contains(&running.pid().to_string()), "{}", resumed.stderr);
+    let stopped = env.omg(&["stop", "--all"]).exits(0);
+    assert!(stopped.stdout.contains("has ended: FAIL"), "{}", stopped.stdout);
+    let ran = running.wait().exits(143);
+    assert!(ran.stderr.contains("interrupted by SIGTERM before run "), "{}", ran.stderr);
+    env.assert_none_left("sleep 600");
 }
 
 #[test]
