@@ -16,7 +16,7 @@ use super::execute::{self, LiveView};
 use super::failure::{FAILED, PAUSED};
 use super::planned::{self, Asked};
 use super::planner::{self, Bought};
-use super::prompt::Prompt;
+use super::prompt::{Kind, Prompt};
 use super::services::{self, Services};
 use crate::graph::Bounds;
 use crate::node::policy::Configuration;
@@ -29,6 +29,7 @@ use crate::plan::reply::Terms;
 use crate::plan::router::{self, Route, Routed};
 use crate::plan::staging::{Choice, Staging};
 use crate::process::signals::Stop;
+use crate::record::attempts::Caller;
 use crate::text::sanitize;
 
 /// Talks with the model, and plans and runs graphs when a line asks for work.
@@ -80,8 +81,19 @@ struct Terminal<'c, 'p> {
 
 impl Console for Terminal<'_, '_> {
     fn read(&mut self, prompt: &str) -> Line {
-        self.context.borrow_mut().out.flush().ok();
-        let line = self.prompt.read(prompt, prompt == chat::PROMPT);
+        {
+            let out = &mut self.context.borrow_mut().out;
+            if !self.prompt.has_editor() {
+                write!(out, "{prompt}").ok();
+            }
+            out.flush().ok();
+            if out.is_lost() {
+                // Nobody would see what the next line is answered with, or which plan is agreed to.
+                return Line::End;
+            }
+        }
+        let kind = if prompt == chat::CONFIRM { Kind::Answer } else { Kind::Line };
+        let line = self.prompt.read(prompt, kind);
         if matches!(line, Line::Interrupted(_)) {
             // What comes next does not stand behind the prompt.
             writeln!(self.context.borrow_mut().out).ok();
@@ -175,6 +187,8 @@ impl Desk for Clerk<'_, '_> {
         let context = &mut **self.context.borrow_mut();
         let claim = execute::claim_hearing(self.signals.clone(), context).map_err(told)?;
         let run = claim.run.run.clone();
+        planned::note_goal(&asked, &claim, context);
+        planner::keep(&claim.run.dir, Caller::Planner, &plan.said, context);
         planned::save(&plan, &claim.run.dir).map_err(told)?;
         let ran = planned::run_plan(&asked, plan, staging, claim, services, context)
             .map_err(|fallen| told(fallen.failure))?;

@@ -20,6 +20,7 @@ use crate::plan::call::Paid;
 use crate::plan::goal::{Course, Cycle, End, Halfway, Incomplete, Limits, Spent, Step};
 use crate::process::signals::Stop;
 use crate::record::assessment::Assessment;
+use crate::record::attempts::Caller;
 use crate::record::snapshot::GoalState;
 use crate::record::{RunDir, RunId};
 use crate::text::money::Money;
@@ -117,6 +118,7 @@ fn one_cycle(
         cycle,
         max_cycles: cycles,
         first_run_id: course.first_run().unwrap_or(&run).to_string(),
+        budget_usd: course.limits().spend.map(Money::usd),
     });
     let headline = format!("\nCycle {cycle}/{cycles} (run {run})...");
     let again = services.clone();
@@ -182,7 +184,7 @@ fn judge(
             assess::assess(asking, &material)
         })
     });
-    let (Assessed { outcome, paid, warnings }, signal) = match answered {
+    let (Assessed { outcome, paid, said, warnings }, signal) = match answered {
         Ok(bought) => (bought.outcome, bought.signal),
         Err(failure) => {
             broken(Halfway::Unjudged { judged: Spent::default() });
@@ -192,6 +194,7 @@ fn judge(
     for warning in warnings {
         writeln!(context.err, "warning: assessor: {}", sanitize::one_line(&warning)).ok();
     }
+    planner::keep(place.dir, Caller::Assessor, &said, context);
     let asking = (paid.cost, paid.usage);
     match outcome {
         Ok(verdict) if signal.is_none() => {

@@ -24,6 +24,7 @@ use crate::plan::staging::{Choice, Staging};
 use crate::plan::unisolated;
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::signals::Stop;
+use crate::record::attempts::Caller;
 use crate::record::snapshot::{EvidenceState, GoalState};
 use crate::record::{Durability, RunDir, artifact, mint};
 use crate::text::sanitize;
@@ -94,6 +95,7 @@ pub(super) fn plan_and_run(
     headline: &str,
     context: &mut Context,
 ) -> Result<Ran, Fallen> {
+    note_goal(asked, &claim, context);
     let begun = claim.run.begin_planning(&services.launcher, &context.clock, &planner::observer());
     begun.map_err(|error| Fallen { failure: execute::cannot_begin(error), paid: Paid::default() })?;
     writeln!(context.out, "{headline}").ok();
@@ -105,6 +107,8 @@ pub(super) fn plan_and_run(
         Ok(bought) => bought,
         Err(failure) => return Err(give_up(claim, &services, Paid::default(), context, failure)),
     };
+    let said = bought.outcome.as_ref().map_or_else(|none| &none.said, |plan| &plan.said);
+    planner::keep(&claim.run.dir, Caller::Planner, said, context);
     let mut plan = match bought.outcome {
         Ok(plan) if bought.signal.is_none() => plan,
         Ok(plan) => {
@@ -123,6 +127,20 @@ pub(super) fn plan_and_run(
         Err(failure) => return Err(give_up(claim, &services, plan.paid, context, failure)),
     };
     run_plan(asked, plan, staging, claim, services, context)
+}
+
+/// Keeps beside a run what it is for, from before its planner is asked. That it cannot be kept changes nothing.
+pub(super) fn note_goal(asked: &Asked, claim: &Claim, context: &mut Context) {
+    let alone = || GoalState {
+        text: asked.wanted.brief.goal.clone(),
+        cycle: 1,
+        max_cycles: 1,
+        first_run_id: claim.run.run.to_string(),
+        budget_usd: None,
+    };
+    if let Err(error) = asked.cycle.clone().unwrap_or_else(alone).keep(&claim.run.dir) {
+        writeln!(context.err, "note: the goal cannot be kept beside the run: {error}").ok();
+    }
 }
 
 /// Everything between a plan that was bought and its first node but what is staged on disk: kept, shown, looked at.
@@ -298,6 +316,7 @@ pub(super) fn show(
         verify: asked.wanted.verify.as_ref(),
         evidence: &asked.evidence,
         unisolated: unisolated.as_deref(),
+        bounds: plan.graph.bounds.overridden_by(asked.bounds),
     };
     write!(context.out, "{}", screen.print()).ok();
     context.out.flush().ok();
@@ -351,7 +370,9 @@ pub(super) fn refused(
 
 /// Closes a run that came to nothing.
 fn give_up(claim: Claim, services: &Services, paid: Paid, context: &mut Context, failure: Failure) -> Fallen {
-    if let Err(error) = claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage)) {
+    let run = format!("run {}: ", claim.run.run);
+    let why = failure.message.strip_prefix(&run).unwrap_or(&failure.message);
+    if let Err(error) = claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage), why) {
         writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
     }
     Fallen { failure, paid }

@@ -134,6 +134,11 @@ impl RunDir {
         self.0.join("rejected.json")
     }
 
+    /// The goal of a planned run, from before its planner is asked.
+    pub fn goal(&self) -> PathBuf {
+        self.0.join("goal.json")
+    }
+
     /// What the judge of a goal's cycle said of the run.
     pub fn assessment(&self) -> PathBuf {
         self.0.join("assess.json")

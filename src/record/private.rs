@@ -4,16 +4,19 @@
 //! What exists already keeps its mode. Knows no name of a run directory; [`super::layout`] does.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
+/// A note beside a run is shorter.
+const JSON_BYTES_MAX: u64 = 1 << 20;
 
 /// Creates `path` and whatever is missing above it.
 pub(crate) fn create_directories(path: &Path) -> io::Result<()> {
@@ -102,6 +105,13 @@ pub(crate) fn open_to_rewrite(path: &Path) -> io::Result<File> {
 /// Opens the regular file `path` to read; a link or a pipe is refused.
 pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true).custom_flags(unfollowed()).open(path)?)
+}
+
+/// What the regular file `path` holds as JSON; nothing of a link, of what is not of this shape, and of what is far too long.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let mut text = Vec::new();
+    open_to_read(path).ok()?.take(JSON_BYTES_MAX).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Creates a temporary file in `directory`; dropping it unpersisted removes it.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::record::attempts::Caller;
 use crate::record::event::Skipped;
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
 use crate::record::snapshot_reader::{Brief, SnapshotError};
@@ -18,6 +19,7 @@ use crate::text::duration;
 use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::text::table::{Align, Cell, Table};
+use crate::view::history::goal::Goal;
 use crate::view::history::run_json::{self, RunJson};
 use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage, lost};
 use crate::view::term::style::{self, Look};
@@ -32,6 +34,8 @@ pub struct Shown {
     pub rows: BTreeMap<String, Row>,
     /// The nodes that never ran.
     pub skipped: Vec<Skipped>,
+    /// What a planned run is for.
+    pub goal: Option<Goal>,
     dir: RunDir,
     stream_error: Option<StreamError>,
 }
@@ -94,6 +98,7 @@ impl Shown {
             run: Run { id, legs, brief, status, children_ended, lost },
             rows,
             skipped,
+            goal: Goal::read(dir),
             dir: dir.clone(),
             stream_error,
         })
@@ -122,6 +127,7 @@ impl Shown {
             schema: run_json::SCHEMA,
             run: RunJson::from(&self.run),
             directory: self.dir.path().to_string_lossy().into_owned(),
+            goal: self.goal.as_ref(),
             nodes: self.rows.iter().map(|(id, row)| self.node_json(id, row)).collect(),
             skipped: &self.skipped,
         }
@@ -164,7 +170,8 @@ impl Shown {
         ];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
         let facts = if facts.is_empty() { String::new() } else { facts.join(", ") + "\n" };
-        facts + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n"
+        let goal = self.goal.as_ref().map(Goal::lines).unwrap_or_default();
+        facts + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n" + &goal
     }
 
     fn table(&self, look: Look, zone: &TimeZone) -> Table {
@@ -245,22 +252,33 @@ impl Shown {
     }
 
     /// What planning cost, by feed and snapshot together.
-    fn planning(&self) -> Cost {
+    pub(super) fn planning(&self) -> Cost {
         larger(self.run.legs.planning_cost, self.run.brief.as_ref().map_or(Cost::ZERO, Brief::planning))
     }
 
-    fn why_empty(&self) -> &'static str {
+    fn why_empty(&self) -> String {
         match self.run.status {
-            None if self.stream_error.is_none() => "the run has said nothing so far",
-            Some(Status::Planning) => "it is being planned",
-            Some(Status::Running) => "none has settled",
-            Some(Status::Abandoned) => "its process is gone and left nothing to resume; run the graph again",
-            Some(Status::Fail) if self.dir.path().join("rejected.json").exists() => {
-                "the plan was refused; it is kept as rejected.json"
+            None if self.stream_error.is_none() => "the run has said nothing so far".to_owned(),
+            Some(Status::Planning) => "it is being planned".to_owned(),
+            Some(Status::Abandoned) => {
+                "its process is gone and left nothing to resume; run the graph again".to_owned()
             }
-            Some(Status::Fail) => "the run ended before any node settled",
-            _ => "none has settled",
+            Some(Status::Fail) => self.why_nothing_ran(),
+            _ => "none has settled".to_owned(),
         }
+    }
+
+    /// Why a run failed before its first node. A plan that came to nothing says so.
+    fn why_nothing_ran(&self) -> String {
+        let why = match self.run.legs.detail.as_str() {
+            "" => "the run ended before any node settled".into(),
+            detail => sanitize::one_line(detail),
+        };
+        let refused = self.dir.rejected().symlink_metadata().is_ok();
+        let kept = if refused { "; what was refused is kept as rejected.json" } else { "" };
+        let asked = self.dir.attempts(&Caller::Planner.id()).symlink_metadata().is_ok();
+        let said = format!("\nwhat was asked and said: omg show {} planner", self.run.id);
+        format!("{why}{kept}{}", if asked { &said } else { "" })
     }
 }
 
@@ -270,6 +288,8 @@ pub(crate) struct Document<'a> {
     schema: u32,
     run: RunJson<'a>,
     directory: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<&'a Goal>,
     nodes: Vec<NodeJson<'a>>,
     skipped: &'a [Skipped],
 }

@@ -1,6 +1,7 @@
 //! From a goal to a plan: what is asked, what is refused before and after it is paid, what is kept (FACTS 12, Auto).
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -170,6 +171,56 @@ fn a_refused_plan_buys_one_corrected_reply_which_is_told() {
             && again.contains("\"Bash(*)\" is not one of")
     );
     assert_eq!(env.state()["planning_cost_usd"], 0.02);
+}
+
+#[test]
+fn what_the_planner_was_asked_and_said_can_be_read_back_private_and_harmless() {
+    let plan = graph(&[node("planner", &[], "@say done\u{1b}[31m")]).to_string();
+    let env = place("{\"nodes\": [{\"id\": \"a\u{202e}b\"}]}\u{7}", &plan);
+    env.omg(&["auto", "a goal"]).exits(0);
+    let folder = env.run_dir().join("attempts/omg~planner");
+    for name in ["1-0-1.prompt", "1-0-1.reply", "1-0-2.prompt", "1-0-2.reply"] {
+        assert_eq!(fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    contract::check_run_dir(&env.run_dir());
+    let ran = env.omg(&["show", "latest", "planner"]).exits(0);
+    assert!(
+        ran.stdout.starts_with("Node planner of run "),
+        "a node of that name comes first: {}",
+        ran.stdout
+    );
+    let ran = env.omg(&["show", "latest", "omg/planner"]).exits(0);
+    assert!(ran.stdout.contains("You plan work"), "{}", ran.stdout);
+
+    let env = place(WIDE, "no\u{7}");
+    env.omg(&["auto", "a goal"]).exits(1);
+    let ran = env.omg(&["show", "latest"]).exits(0);
+    let told = [
+        "goal \"a goal\"\n",
+        "no node has a record yet: the planner's reply holds no JSON object",
+        " planner\n",
+    ];
+    assert!(told.iter().all(|told| ran.stdout.contains(told)), "{}", ran.stdout);
+    let ran = env.omg(&["show", "latest", "planner"]).exits(0);
+    let mut rest = ran.stdout.as_str();
+    for words in [
+        "The planner of run ",
+        "cost $0.0200\n",
+        "call 1\n--- prompt\nYou plan work",
+        "--- reply\n",
+        "\"Bash(*)\"",
+        "call 2\n",
+        "Your last reply was refused",
+        "--- reply\nno␇\n",
+    ] {
+        let at =
+            rest.find(words).unwrap_or_else(|| panic!("{words:?} is not where it belongs: {}", ran.stdout));
+        rest = &rest[at + words.len()..];
+    }
+    let json: Value =
+        serde_json::from_str(&env.omg(&["show", "latest", "planner", "--json"]).exits(0).stdout).unwrap();
+    assert_eq!((json["attempts"].as_array().unwrap().len(), &json["node_id"]), (2, &json!("omg/planner")));
+    assert!(env.omg(&["show", "latest", "assessor"]).exits(1).stderr.contains("has no node \"assessor\""));
 }
 
 #[test]
