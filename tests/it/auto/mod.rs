@@ -1,7 +1,9 @@
 //! Planned graphs: what a goal becomes, and what each spawn of it is given.
 
+mod background;
 mod ceiling;
 mod cycles;
+mod feed;
 mod planning;
 mod resumed;
 mod staging;
