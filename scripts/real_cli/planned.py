@@ -88,6 +88,7 @@ def write_all(folder, files):
 
 
 def prepare(space, runtime, stub):
+    (space.path / "aside.txt").write_text("ATTACHED-FILE\n")
     write_all(space.home, HOME)
     write_all(space.work, WORK)
     if runtime == "codex":
@@ -124,6 +125,7 @@ def scope(table, runtime, space, call):
     log, requests = auto(table, runtime, space, "SCOPE", call, SCOPE)
     table.equal("made", MADE, made())
     table.equal("document: planner, nodes", (True, False), seen_by_planner_and_nodes(requests))
+    table.equal("file attached", False, holds(requests.holding("PLANNED-SCOPED"), "ATTACHED-FILE"))
     if runtime == "claude":
         table.said("refused", REFUSED, log)
         table.equal("tools", ["Bash", "Read", "Skill"], offered(requests.holding("PLANNED-SCOPED")))
@@ -191,16 +193,20 @@ def interrupt(table, space, call, seconds):
 
 
 def planted_agent(table, space):
-    """What the staging rests on: claude itself knows a repository's agent, and under isolation no more."""
+    """What the staging rests on: claude itself knows a repository's agent, and under isolation no more. And it attaches
+    what a prompt names after an @, which no planned node's prompt has it do."""
     def ask(*words):
-        ran = subprocess.run(["claude", "-p", "PLANTED?", "--output-format", "json", "--agent", "planted-checker", *words],
+        ran = subprocess.run(["claude", "-p", "PLANTED? @../aside.txt", "--output-format", "json", "--agent",
+                              "planted-checker", *words],
                              cwd=space.work, env=space.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                              check=False, executable=shutil.which("claude", path=space.env["PATH"]))
         return ran.returncode, (ran.stdout + ran.stderr).splitlines()
 
+    requests = Requests(space.dumped)
     code, said = ask()
     table.said("planted agent", '"result":"PLANTED-AGENT answers"', said)
     table.equal("planted agent: exit code", 0, code)
+    table.equal("claude itself attaches", True, holds(requests.holding("PLANTED?"), "ATTACHED-FILE"))
     code, said = ask("--setting-sources", "")
     table.said("planted agent, isolated", "'planted-checker' not found", said)
     table.equal("isolated: exit code", 1, code)

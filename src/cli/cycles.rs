@@ -76,7 +76,8 @@ pub(super) fn run(
 ) -> Result<u8, Failure> {
     let signals = execute::listen()?;
     let goal = asked.wanted.brief.goal.clone();
-    writeln!(context.out, "Planning a graph for goal {goal:?} (up to {} cycles)...", limits.cycles).ok();
+    writeln!(context.prose().0, "Planning a graph for goal {goal:?} (up to {} cycles)...", limits.cycles)
+        .ok();
     asked.goes_on = true;
     let (mut course, mut services) = (Course::new(limits), Some(services));
     let mut last = Ok(FAILED);
@@ -88,6 +89,7 @@ pub(super) fn run(
             Step::End(end) => break end,
         };
         asked.wanted.brief.remaining = remaining;
+        asked.detached &= cycle == 1;
         if cycle > 1 && asked.web == LiveView::Opened {
             asked.web = LiveView::Served;
         }
@@ -97,15 +99,13 @@ pub(super) fn run(
         };
         last = one_cycle(&mut asked, &mut course, services, &signals, &mut held, context);
     };
-    write!(context.out, "\n{}", goal::summary(&goal, &course)).ok();
+    let (out, _) = context.prose();
+    write!(out, "\n{}", goal::summary(&goal, &course)).ok();
     if course.incomplete().is_some_and(|it| it.halfway == Halfway::Unfinished) {
-        writeln!(
-            context.out,
-            "omg resume goes on with that run alone: nobody judges it, and the goal ends here."
-        )
-        .ok();
+        writeln!(out, "omg resume goes on with that run alone: nobody judges it, and the goal ends here.")
+            .ok();
     }
-    context.out.flush().ok();
+    out.flush().ok();
     conclude(&course, end, last)
 }
 
@@ -214,8 +214,8 @@ fn judge(
         Ok(verdict) if signal.is_none() => {
             keep(&verdict, asking, place.dir, context);
             let cycle = Cycle { run: run.clone(), has_passed, ran: spent, judged: asking, verdict };
-            write!(context.out, "\n{}", goal::assessed(course.number(), &cycle)).ok();
-            context.out.flush().ok();
+            let (out, _) = context.prose();
+            write!(out, "\n{}", goal::assessed(course.number(), &cycle)).and_then(|()| out.flush()).ok();
             course.complete(cycle);
             ran.conclusion
         }

@@ -243,8 +243,10 @@ impl Again<'_> {
         for node in self.skills {
             writeln!(out, "{node} has no skills in this leg: {told}").ok();
         }
-        if self.loaded {
-            out.push_str(if self.runtime == RuntimeKind::Codex { CODEX_LOADED } else { LOADED });
+        match (self.loaded, self.runtime) {
+            (true, RuntimeKind::Codex) => out.extend([codex::SANDBOX, "\n", CODEX_LOADED]),
+            (true, _) => out.push_str(LOADED),
+            (false, _) => {}
         }
         out
     }

@@ -351,6 +351,28 @@ fn a_plan_whose_run_cannot_be_recorded_is_closed_with_its_price() {
 }
 
 #[test]
+fn what_the_cli_does_not_know_of_a_plan_is_warned_of() {
+    let mut bound = node("a", &[], "@say done");
+    bound["budget_usd"] = json!(1);
+    bound["permission_mode"] = "manual".into();
+    let env = planning(&[bound]);
+    let codex = ["--runtime", "codex"];
+    let ran = env.omg(&[&codex[..], &["auto", "a goal"]].concat()).exits(0);
+    assert_eq!(ran.stderr.matches("WARNING: node \"a\": budget_usd").count(), 1, "{}", ran.stderr);
+    let ran = env.omg(&["auto", "a goal", "--plan-only"]).exits(0);
+    assert!(!ran.stderr.contains("WARNING"), "{}", ran.stderr);
+    let stand_in = fs::read_link(env.home().with_file_name("bin/codex")).unwrap();
+    let old = env.home().with_file_name("old/claude");
+    fs::create_dir(old.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(stand_in, &old).unwrap();
+    let version = "case $1 in --version) echo '2.1.197 (Claude Code)';; *) exec";
+    env.write_program("claude", &format!("#!/bin/sh\n{version} {} \"$@\";; esac\n", old.display()));
+    let ran = env.omg(&["auto", "a goal", "--plan-only"]).exits(0);
+    let told = "WARNING: node \"a\": claude 2.1.197 (Claude Code) may not know permission_mode manual";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
 fn inputs_reach_the_plan_and_no_other_name_is_taken() {
     let env = planning(&[node("a", &[], "@say on {{ inputs.branch }}")]);
     env.omg(&["auto", "a goal", "--input", "branch=main", "--input", "unused=x"]).exits(0);
