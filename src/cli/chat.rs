@@ -143,7 +143,7 @@ impl Desk for Clerk<'_, '_> {
             .and_then(|()| context.out.flush())
             .ok();
         let bought = planner::ask(&services, &self.signals, "the planner", context, |asking| {
-            call::plan(asking, &asked.wanted)
+            call::plan(asking, &asked.wanted, &mut |_| {})
         });
         let Bought { outcome, signal } = bought.map_err(told)?;
         let outcome = outcome.and_then(|plan| match signal {
@@ -175,7 +175,7 @@ impl Desk for Clerk<'_, '_> {
         let context = &mut **self.context.borrow_mut();
         let claim = execute::claim_hearing(self.signals.clone(), context).map_err(told)?;
         let run = claim.run.run.clone();
-        planned::save(&plan, &claim.run.dir).map_err(told)?;
+        planned::save(&plan, &claim.run.dir, context).map_err(told)?;
         let ran = planned::run_plan(&asked, plan, staging, claim, services, context)
             .map_err(|fallen| told(fallen.failure))?;
         match (ran.signal, ran.conclusion) {
@@ -190,8 +190,9 @@ impl Desk for Clerk<'_, '_> {
     }
 
     fn keep(&mut self, drawn: Drawn) -> Result<PathBuf, String> {
-        let dir = planned::plan_dir(&self.context.borrow()).map_err(|failure| failure.message)?;
-        planned::save(&drawn.plan, &dir).map_err(|failure| failure.message)
+        let context = &mut **self.context.borrow_mut();
+        let dir = planned::plan_dir(context).map_err(|failure| failure.message)?;
+        planned::save(&drawn.plan, &dir, context).map_err(|failure| failure.message)
     }
 }
 
@@ -211,6 +212,7 @@ impl Clerk<'_, '_> {
                 },
                 terms: Terms { inputs: BTreeSet::new(), configuration: Configuration::Isolated },
                 verify: None,
+                spend: None,
             },
             evidence,
             choice: self.choice.clone(),

@@ -6,26 +6,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossbeam_channel::Receiver;
+
 use super::context::Context;
 use super::execute::{self, Claim, Display, LiveView, Ran};
-use super::planner;
+use super::planner::{self, Bought};
 use super::services::Services;
 use super::{Failure, order, services};
 use crate::graph::Bounds;
 use crate::leg::again::Inherited;
 use crate::leg::open::DEFAULT_MODE;
 use crate::leg::{Order, Planned, preflight};
-use crate::node::Runtime;
 use crate::node::provision::Provisioned;
 use crate::node::runtime::RuntimeKind;
-use crate::plan::call::{self, NoPlan, Paid, Plan, Wanted};
+use crate::plan::call::{self, NoPlan, Paid, Plan, Replanned, Wanted};
 use crate::plan::evidence::Evidence;
+use crate::plan::staging::copies::Copies;
 use crate::plan::staging::{Choice, Staging};
 use crate::plan::unisolated;
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::signals::Stop;
+use crate::record::planning::PlanningNote;
 use crate::record::snapshot::{EvidenceState, GoalState};
-use crate::record::{Durability, RunDir, artifact, mint};
+use crate::record::{Durability, RunDir, artifact, mint, staged};
 use crate::text::sanitize;
 use crate::text::shell_word::shell_path;
 use crate::view::term::plan::Screen;
@@ -69,18 +72,27 @@ pub(super) struct Fallen {
     pub(super) paid: Paid,
 }
 
-/// Gives the nodes of `plan` what of the person's own they are to have; `None` on a runtime that has no such thing.
+/// Decides what of the person's own the nodes of `plan` are to have, and has the plan say so; `None` on a runtime that has
+/// no such thing.
 pub(super) fn stage(asked: &Asked, plan: &mut Plan) -> Result<Option<Staging>, Failure> {
-    if asked.kind != RuntimeKind::Claude {
-        return Ok(None);
+    let staging = chosen(asked, &asked.choice, plan);
+    if let Some(staging) = &staging {
+        give(staging, plan)?;
     }
+    Ok(staging)
+}
+
+fn chosen(asked: &Asked, choice: &Choice, plan: &Plan) -> Option<Staging> {
     let config = services::own_directory(asked.kind);
-    let staging = Staging::plan(config.as_deref(), &plan.graph, &asked.choice);
+    (asked.kind == RuntimeKind::Claude).then(|| Staging::plan(config.as_deref(), &plan.graph, choice))
+}
+
+fn give(staging: &Staging, plan: &mut Plan) -> Result<(), Failure> {
     staging.map(&mut plan.raw);
     plan.graph = staging
         .activate(&plan.raw)
         .map_err(|faults| Failure::new(format!("the plan cannot be given agents and skills: {faults}")))?;
-    Ok(Some(staging))
+    Ok(())
 }
 
 /// Plans in a run of its own and runs the plan to its end. `headline` is told once the run says that it is being planned.
@@ -94,49 +106,115 @@ pub(super) fn plan_and_run(
     headline: &str,
     context: &mut Context,
 ) -> Result<Ran, Fallen> {
+    // What a leg that was killed left of its copies.
+    staged::sweep(&context.home, None);
     let begun = claim.run.begin_planning(&services.launcher, &context.clock, &planner::observer());
     begun.map_err(|error| Fallen { failure: execute::cannot_begin(error), paid: Paid::default() })?;
     writeln!(context.out, "{headline}").ok();
     context.out.flush().ok();
-    let bought = planner::ask(&services, &claim.signals, "the planner", context, |asking| {
-        call::plan(asking, &asked.wanted)
-    });
-    let bought = match bought {
+    let dir = claim.run.dir.clone();
+    let bought = match buy(asked, &services, &claim.signals, &dir, context) {
         Ok(bought) => bought,
         Err(failure) => return Err(give_up(claim, &services, Paid::default(), context, failure)),
     };
     let mut plan = match bought.outcome {
-        Ok(plan) if bought.signal.is_none() => plan,
-        Ok(plan) => {
-            let none = NoPlan::cancelled(&plan);
-            let failure = refused(&none, bought.signal, None, Some(&claim), context);
-            return Err(give_up(claim, &services, plan.paid, context, failure));
-        }
+        Ok(plan) => plan,
         Err(none) => {
-            let dir = claim.run.dir.clone();
             let failure = refused(&none, bought.signal, Some(&dir), Some(&claim), context);
             return Err(give_up(claim, &services, none.paid, context, failure));
         }
     };
-    let staging = match make_ready(asked, &mut plan, &claim, context) {
-        Ok(staging) => staging,
-        Err(failure) => return Err(give_up(claim, &services, plan.paid, context, failure)),
+    PlanningNote::forget(&dir);
+    if let Some(signal) = bought.signal {
+        let failure = came_too_late(&plan, signal, &claim, context);
+        return Err(give_up(claim, &services, plan.paid, context, failure));
+    }
+    let copies = match make_ready(asked, &mut plan, &claim, context) {
+        Ok(copies) => copies,
+        Err(failure) => {
+            tell_spent(&plan.paid, context);
+            return Err(give_up(claim, &services, plan.paid, context, failure));
+        }
     };
-    run_plan(asked, plan, staging, claim, services, context)
+    run_ready(asked, plan, copies, claim, services, context)
 }
 
-/// Everything between a plan that was bought and its first node but what is staged on disk: kept, shown, looked at.
+/// Has the planner asked. What a first reply cost that was refused, and the reply, are kept in `dir` before another is bought.
+pub(super) fn buy(
+    asked: &Asked,
+    services: &Services,
+    signals: &Receiver<Stop>,
+    dir: &RunDir,
+    context: &mut Context,
+) -> Result<Bought<Result<Plan, Box<NoPlan>>>, Failure> {
+    planner::ask(services, signals, "the planner", context, |asking| {
+        call::plan(asking, &asked.wanted, &mut |first: &Replanned| {
+            // Should this fail the same is tried, and told, when nothing comes of the second.
+            artifact::persist(&dir.rejected(), (first.spec.clone() + "\n").as_bytes()).ok();
+            let why = format!("the plan was refused: {}", first.refusals.join("; "));
+            PlanningNote::new(&why, first.paid.cost, first.paid.usage).leave(dir).ok();
+        })
+    })
+}
+
+/// A plan that was there in the moment in which a signal came: it was paid for, so it is kept.
+fn came_too_late(plan: &Plan, signal: Stop, claim: &Claim, context: &mut Context) -> Failure {
+    tell_spent(&plan.paid, context);
+    let failure = Failure::new(format!(
+        "run {}: interrupted by {} when the plan was there",
+        claim.run.run,
+        signal.name()
+    ))
+    .exiting(signal.exit_code());
+    match save(plan, &claim.run.dir, context) {
+        Ok(path) => failure.hinted(format!("nothing was run; {}", unbound(&path))),
+        Err(unsaved) => {
+            writeln!(context.err, "note: {}", unsaved.message).ok();
+            failure.hinted("nothing was run")
+        }
+    }
+}
+
+/// How a plan is run that is kept, and what it lacks then.
+pub(super) fn unbound(path: &Path) -> String {
+    format!("omg run {} runs the plan, as a graph of your own: under no ceiling", shell_path(path))
+}
+
+/// Everything between a plan that was bought and its first node: what it is given, kept, shown, looked at.
 fn make_ready(
     asked: &Asked,
     plan: &mut Plan,
     claim: &Claim,
     context: &mut Context,
-) -> Result<Option<Staging>, Failure> {
-    let staging = stage(asked, plan)?;
-    let path = save(plan, &claim.run.dir)?;
+) -> Result<Option<Arc<Copies>>, Failure> {
+    let (staging, copies) = lay_out(asked, plan, claim, context)?;
+    let path = save(plan, &claim.run.dir, context)?;
     show(asked, plan, staging.as_ref(), Some(&path), context);
     can_run_here(asked, plan)?;
-    Ok(staging)
+    Ok(copies)
+}
+
+/// Stages for a run that was claimed. Where no copies can be made nothing is staged, and the plan, which was paid for, runs
+/// without (ADR 0022 of the design, 3).
+fn lay_out(
+    asked: &Asked,
+    plan: &mut Plan,
+    claim: &Claim,
+    context: &Context,
+) -> Result<(Option<Staging>, Option<Arc<Copies>>), Failure> {
+    let (run, dir) = (&claim.run.run, &claim.run.dir);
+    let Some(mut staging) = chosen(asked, &asked.choice, plan) else { return Ok((None, None)) };
+    let copies = match staging.bind(&context.home, run, dir) {
+        Ok(copies) => copies,
+        Err(error) => {
+            let unable = Choice { unable: Some(error.to_string()), ..asked.choice.clone() };
+            staging = chosen(asked, &unable, plan).unwrap_or(staging);
+            None
+        }
+    };
+    give(&staging, plan)?;
+    staging.apply(&mut plan.ceiling, dir);
+    Ok((Some(staging), copies))
 }
 
 /// Refuses a plan that names what this machine does not have.
@@ -151,7 +229,7 @@ pub(super) fn can_run_here(asked: &Asked, plan: &Plan) -> Result<(), Failure> {
     Err(Failure::new(format!("the plan cannot run here: {}", reasons.join("; "))))
 }
 
-/// Runs a plan that is kept and was shown to its end, in a run that was claimed.
+/// Runs a plan that is kept and was shown to its end, in a run that was claimed since.
 ///
 /// # Errors
 /// When nothing was run.
@@ -164,34 +242,42 @@ pub(super) fn run_plan(
     context: &mut Context,
 ) -> Result<Ran, Fallen> {
     let paid = plan.paid;
-    match provide(&mut plan, staging, &claim, &services, context) {
-        Ok(runtime) => {
-            let services = Services { runtime, ..services };
-            execute_plan(asked, plan, claim, services, context).map_err(|failure| Fallen { failure, paid })
-        }
+    match provide(&mut plan, staging, &claim, context) {
+        Ok(copies) => run_ready(asked, plan, copies, claim, services, context),
         Err(failure) => Err(give_up(claim, &services, paid, context, failure)),
     }
 }
 
-/// Lays out what the nodes of `plan` are given. Returns what answers their prompts.
+/// Lays out what the nodes of `plan` are given.
 fn provide(
     plan: &mut Plan,
     staging: Option<Staging>,
     claim: &Claim,
-    services: &Services,
     context: &Context,
-) -> Result<Arc<dyn Runtime>, Failure> {
+) -> Result<Option<Arc<Copies>>, Failure> {
     let (run, dir) = (&claim.run.run, &claim.run.dir);
-    let runtime = Arc::clone(&services.runtime);
-    let Some(staging) = staging else { return Ok(runtime) };
+    let Some(staging) = staging else { return Ok(None) };
     staging.apply(&mut plan.ceiling, dir);
-    let copies = staging
+    staging
         .bind(&context.home, run, dir)
-        .map_err(|error| Failure::new(format!("run {run}: {error}; nothing was run")))?;
-    Ok(match copies {
-        Some(copies) => Arc::new(Provisioned::new(runtime, copies)),
-        None => runtime,
-    })
+        .map_err(|error| Failure::new(format!("run {run}: {error}; nothing was run")))
+}
+
+fn run_ready(
+    asked: &Asked,
+    plan: Plan,
+    copies: Option<Arc<Copies>>,
+    claim: Claim,
+    services: Services,
+    context: &mut Context,
+) -> Result<Ran, Fallen> {
+    let paid = plan.paid;
+    let runtime = match copies {
+        Some(copies) => Arc::new(Provisioned::new(services.runtime, copies)),
+        None => services.runtime,
+    };
+    let services = Services { runtime, ..services };
+    execute_plan(asked, plan, claim, services, context).map_err(|failure| Fallen { failure, paid })
 }
 
 fn execute_plan(
@@ -258,17 +344,31 @@ fn state(evidence: &Evidence) -> EvidenceState {
 
 /// A directory for a plan that belongs to no run.
 pub(super) fn plan_dir(context: &Context) -> Result<RunDir, Failure> {
-    mint::new_plan(&context.home, &*context.clock)
-        .map_err(|error| Failure::new(format!("the plan was paid for and cannot be kept: {error}")))
+    mint::new_plan(&context.home, &*context.clock).map_err(|error| {
+        Failure::new(format!("no plan can be kept: {error}")).hinted(execute::WHERE_RUNS_LIE)
+    })
 }
 
-/// Keeps the plan as a graph file.
-pub(super) fn save(plan: &Plan, dir: &RunDir) -> Result<PathBuf, Failure> {
+/// Keeps the plan as a graph file. One that cannot be kept is told instead: it was paid for.
+pub(super) fn save(plan: &Plan, dir: &RunDir, context: &mut Context) -> Result<PathBuf, Failure> {
     let path = dir.plan();
-    let text = serde_json::to_string_pretty(&plan.raw).expect("a raw graph holds nothing that JSON cannot");
-    artifact::persist(&path, (text + "\n").as_bytes())
-        .map_err(|error| Failure::new(format!("the plan was paid for and cannot be kept: {error}")))?;
+    let text =
+        serde_json::to_string_pretty(&plan.raw).expect("a raw graph holds nothing that JSON cannot") + "\n";
+    artifact::persist(&path, text.as_bytes()).map_err(|error| {
+        write!(context.out, "The plan:\n{}\n", sanitize::lines(&text)).ok();
+        Failure::new(format!("the plan was paid for and cannot be kept: {error}"))
+            .hinted("it stands above: as a file, omg run runs it, under no ceiling")
+    })?;
     Ok(path)
+}
+
+/// Tells what was paid where no ledger does.
+pub(super) fn tell_spent(paid: &Paid, context: &mut Context) {
+    let Paid { cost, usage, .. } = *paid;
+    if !cost.is_zero() {
+        write!(context.out, "{}", words::footer(cost, cost, usage)).ok();
+        context.out.flush().ok();
+    }
 }
 
 pub(super) fn show(
@@ -313,24 +413,11 @@ pub(super) fn refused(
     for warning in &none.warnings {
         writeln!(context.err, "warning: planner: {}", sanitize::one_line(warning)).ok();
     }
-    let Paid { cost, usage, .. } = none.paid;
-    if !cost.is_zero() {
-        write!(context.out, "{}", words::footer(cost, cost, usage)).ok();
-    }
-    if let (Some(spec), Some(dir)) = (&none.spec, dir) {
-        let path = dir.rejected();
-        match artifact::persist(&path, (spec.clone() + "\n").as_bytes()) {
-            Ok(()) => {
-                let path = shell_path(&path);
-                writeln!(
-                    context.out,
-                    "What was refused is kept; mended by hand it can be run:\n  omg run {path}"
-                )
-                .ok();
-            }
-            Err(error) => drop(writeln!(context.err, "note: the refused reply cannot be kept: {error}")),
-        }
-    }
+    tell_spent(&none.paid, context);
+    let is_kept = match (&none.spec, dir) {
+        (Some(spec), Some(dir)) => keep_refused(spec, dir, context),
+        _ => false,
+    };
     context.out.flush().ok();
     let run = claim.map(|claim| format!("run {}: ", claim.run.run)).unwrap_or_default();
     match signal {
@@ -339,17 +426,41 @@ pub(super) fn refused(
                 .hinted("nothing was run; type the same again")
                 .exiting(signal.exit_code())
         }
-        None => Failure::new(format!("{run}{}; nothing was run", none.why)).hinted(match none.spec {
-            Some(_) => "mend what was kept, or type the same again: it is planned, and paid for, anew",
-            None => {
+        None => Failure::new(format!("{run}{}; nothing was run", none.why)).hinted(match is_kept {
+            true => "mend what was kept, or type the same again: it is planned, and paid for, anew",
+            false if none.is_limited => "type the same again once the limit is lifted",
+            false => {
                 "type the same again to have it planned, and paid for, anew; omg doctor tells whether the CLI works"
             }
         }),
     }
 }
 
+/// Keeps what a refused reply held, which was paid for, and says where; or tells it, if it cannot be kept.
+fn keep_refused(spec: &str, dir: &RunDir, context: &mut Context) -> bool {
+    let path = dir.rejected();
+    match artifact::persist(&path, (spec.to_owned() + "\n").as_bytes()) {
+        Ok(()) => {
+            let path = shell_path(&path);
+            writeln!(
+                context.out,
+                "What was refused is kept; mended by hand it can be run, as a graph of your own: under no ceiling\n  omg run {path}"
+            )
+            .ok();
+            true
+        }
+        Err(error) => {
+            writeln!(context.err, "note: the refused reply cannot be kept: {error}").ok();
+            writeln!(context.out, "What was refused:\n{}", sanitize::lines(spec)).ok();
+            false
+        }
+    }
+}
+
 /// Closes a run that came to nothing.
 fn give_up(claim: Claim, services: &Services, paid: Paid, context: &mut Context, failure: Failure) -> Fallen {
+    let why = failure.message.strip_prefix(&format!("run {}: ", claim.run.run)).unwrap_or(&failure.message);
+    PlanningNote::new(why, paid.cost, paid.usage).leave(&claim.run.dir).ok();
     if let Err(error) = claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage)) {
         writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
     }

@@ -20,8 +20,7 @@ impl Leg {
     }
 }
 
-/// Posts a guard over the children of `launcher`.
-/// Does something for the run in `dir` after its leg, under a guard of its own.
+/// Asks for what is no node's, with the children of `launcher` under a guard that leaves its note in `dir`.
 pub fn guarded<T>(
     launcher: &Launcher,
     dir: &RunDir,
@@ -34,6 +33,7 @@ pub fn guarded<T>(
     done
 }
 
+/// Posts a guard over the children of `launcher`.
 pub(super) fn post(launcher: &Launcher, dir: &RunDir, observer: &Arc<dyn Observer>) {
     forget(dir, &**observer);
     let observer = Arc::clone(observer);

@@ -134,6 +134,11 @@ impl RunDir {
         self.0.join("rejected.json")
     }
 
+    /// What is known of a plan that came to nothing, or is still being bought (internal).
+    pub fn planning_note(&self) -> PathBuf {
+        self.0.join("planning.json")
+    }
+
     /// What the judge of a goal's cycle said of the run.
     pub fn assessment(&self) -> PathBuf {
         self.0.join("assess.json")

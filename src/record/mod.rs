@@ -25,6 +25,7 @@ pub mod feed;
 mod indent;
 pub mod index;
 pub mod lock;
+pub mod planning;
 mod private;
 pub mod prune;
 pub mod scribe;

@@ -21,6 +21,7 @@ use crate::graph::node::PermissionMode;
 use crate::node::policy::Policy;
 use crate::node::provision::{Provision as _, Provisions};
 use crate::node::{Invocation, Session};
+use crate::process::Cancel;
 use crate::record::staged::Planned;
 use crate::record::{RunDir, RunId};
 
@@ -51,7 +52,7 @@ impl Scene {
     }
 
     fn spawn(&self, node: &str) -> Provisions {
-        self.copies.before_spawn(&invocation(node)).unwrap()
+        self.copies.before_spawn(&invocation(node), &Cancel::new().expect("a pipe")).unwrap()
     }
 
     fn planned(&self, node: &str) -> &[Planned] {
@@ -218,7 +219,10 @@ fn s61_a_copy_that_was_searched_for_and_changed_is_found_out() {
         for spawn in 0..SPAWNS / 5 {
             let node = ["review", "fix", "plan"][spawn % 3];
             // A copy whose making was disturbed is no copy: that spawn does not happen.
-            let Ok(given) = scene.copies.before_spawn(&invocation(node)) else { continue };
+            let Ok(given) = scene.copies.before_spawn(&invocation(node), &Cancel::new().expect("a pipe"))
+            else {
+                continue;
+            };
             let read = scene.read_otherwise(node, &given);
             // Every other child runs long enough for all copies to have been gone through from the first to the last.
             let patience = if spawn % 2 == 0 { 6 } else { 0 };
@@ -264,6 +268,8 @@ fn a_copy_that_cannot_be_made_is_told_as_the_engines() {
     let scene = Scene::new();
     everything(&scene.person.home().staged());
     fs::remove_dir_all(scene.person.home().staged()).unwrap();
-    let Err(why) = scene.copies.before_spawn(&invocation("review")) else { panic!("there is no room") };
+    let Err(why) = scene.copies.before_spawn(&invocation("review"), &Cancel::new().expect("a pipe")) else {
+        panic!("there is no room")
+    };
     assert!(why.starts_with("its private copy of the agent cannot be made: "), "{why}");
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::record::event::Skipped;
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
+use crate::record::planning::PlanningNote;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{self, StreamError};
@@ -72,8 +73,8 @@ impl Shown {
             None => status::derive(&legs, brief.as_ref().map(Brief::completion), || probe(dir)),
         };
         let mut rows = rows(snapshot.map(|snapshot| snapshot.nodes).unwrap_or_default(), nodes, &legs);
-        let lost = lost(status, dir);
-        for (id, lost) in &lost {
+        let lost = lost(status, &legs, brief.is_some(), dir);
+        for (id, lost) in &lost.nodes {
             let record = &mut rows.entry(id.clone()).or_default().record;
             record.set_cost(record.cost() + *lost);
         }
@@ -105,7 +106,7 @@ impl Shown {
             true => format!("no node has a record yet: {}\n", self.why_empty()),
             false => self.table(look, zone).print(look.width),
         };
-        let footer = words::footer(self.planning(), self.run.cost(), self.run.usage());
+        let footer = words::footer(self.run.planning(), self.run.cost(), self.run.usage());
         let hint = hint(&self.run).map(|hint| format!("\n{}\n", sanitize::one_line(&hint)));
         [self.title(look), self.why_no_status(), self.about(zone), body, footer, hint.unwrap_or_default()]
             .concat()
@@ -244,22 +245,26 @@ impl Shown {
         }
     }
 
-    /// What planning cost, by feed and snapshot together.
-    fn planning(&self) -> Cost {
-        larger(self.run.legs.planning_cost, self.run.brief.as_ref().map_or(Cost::ZERO, Brief::planning))
-    }
-
-    fn why_empty(&self) -> &'static str {
+    fn why_empty(&self) -> String {
+        let planned = || PlanningNote::read(&self.dir).map(|note| sanitize::one_line(&note.why).into_owned());
         match self.run.status {
-            None if self.stream_error.is_none() => "the run has said nothing so far",
-            Some(Status::Planning) => "it is being planned",
-            Some(Status::Running) => "none has settled",
-            Some(Status::Abandoned) => "its process is gone and left nothing to resume; run the graph again",
-            Some(Status::Fail) if self.dir.path().join("rejected.json").exists() => {
-                "the plan was refused; it is kept as rejected.json"
+            None if self.stream_error.is_none() => "the run has said nothing so far".to_owned(),
+            Some(Status::Planning) => "it is being planned".to_owned(),
+            Some(Status::Running) => "none has settled".to_owned(),
+            Some(Status::Abandoned) if self.run.legs.planning => {
+                "its process was gone before there was a plan; plan the goal again".to_owned()
             }
-            Some(Status::Fail) => "the run ended before any node settled",
-            _ => "none has settled",
+            Some(Status::Abandoned) => {
+                "its process is gone and left nothing to resume; run the graph again".to_owned()
+            }
+            Some(Status::Fail) => {
+                let why = planned().unwrap_or_else(|| "the run ended before any node settled".to_owned());
+                match self.dir.rejected().exists() {
+                    true => format!("{why}; what was refused is kept as rejected.json"),
+                    false => why,
+                }
+            }
+            _ => "none has settled".to_owned(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Planned graphs: what a goal becomes, and what each spawn of it is given.
 
 mod ceiling;
+mod cut_off;
 mod cycles;
 mod planning;
 mod resumed;
