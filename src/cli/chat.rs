@@ -16,12 +16,12 @@ use super::execute::{self, LiveView};
 use super::failure::{FAILED, PAUSED};
 use super::planned::{self, Asked};
 use super::planner::{self, Bought};
-use super::prompt::Prompt;
+use super::prompt::{Kind, Prompt};
 use super::services::{self, Services};
 use crate::graph::Bounds;
 use crate::node::policy::Configuration;
 use crate::node::runtime::RuntimeKind;
-use crate::plan::call::{self, NoPlan, Paid, Plan, Wanted};
+use crate::plan::call::{NoPlan, Paid, Plan, Wanted};
 use crate::plan::chat::{self, Console, Desk, Fault, Left, Line};
 use crate::plan::evidence::{self, Stated};
 use crate::plan::prompt::Brief;
@@ -29,6 +29,7 @@ use crate::plan::reply::Terms;
 use crate::plan::router::{self, Route, Routed};
 use crate::plan::staging::{Choice, Staging};
 use crate::process::signals::Stop;
+use crate::record::attempts::Caller;
 use crate::text::sanitize;
 
 /// Talks with the model, and plans and runs graphs when a line asks for work.
@@ -80,8 +81,19 @@ struct Terminal<'c, 'p> {
 
 impl Console for Terminal<'_, '_> {
     fn read(&mut self, prompt: &str) -> Line {
-        self.context.borrow_mut().out.flush().ok();
-        let line = self.prompt.read(prompt, prompt == chat::PROMPT);
+        {
+            let out = &mut self.context.borrow_mut().out;
+            if !self.prompt.has_editor() {
+                write!(out, "{prompt}").ok();
+            }
+            out.flush().ok();
+            if out.is_lost() {
+                // Nobody would see what the next line is answered with, or which plan is agreed to.
+                return Line::End;
+            }
+        }
+        let kind = if prompt == chat::CONFIRM { Kind::Answer } else { Kind::Line };
+        let line = self.prompt.read(prompt, kind);
         if matches!(line, Line::Interrupted(_)) {
             // What comes next does not stand behind the prompt.
             writeln!(self.context.borrow_mut().out).ok();
@@ -121,7 +133,7 @@ impl Desk for Clerk<'_, '_> {
 
     fn route(&mut self, message: &str) -> Result<Route, Fault> {
         let context = &mut **self.context.borrow_mut();
-        let asked = planner::ask(&self.services, &self.signals, "the router", context, |asking| {
+        let asked = planner::ask_alone(&self.services, &self.signals, "the router", context, |asking| {
             router::route(asking, message)
         });
         let Bought { outcome: Routed { outcome, paid, warnings }, signal } = asked.map_err(told)?;
@@ -142,9 +154,13 @@ impl Desk for Clerk<'_, '_> {
         writeln!(context.out, "Planning a graph for goal {goal:?}...")
             .and_then(|()| context.out.flush())
             .ok();
-        let bought = planner::ask(&services, &self.signals, "the planner", context, |asking| {
-            call::plan(asking, &asked.wanted, &mut |_| {})
-        });
+        let bought = planner::ask_alone(
+            &services,
+            &self.signals,
+            "the planner",
+            context,
+            planned::question(&asked, None),
+        );
         let Bought { outcome, signal } = bought.map_err(told)?;
         let outcome = outcome.and_then(|plan| match signal {
             None => Ok(plan),
@@ -175,6 +191,8 @@ impl Desk for Clerk<'_, '_> {
         let context = &mut **self.context.borrow_mut();
         let claim = execute::claim_hearing(self.signals.clone(), context).map_err(told)?;
         let run = claim.run.run.clone();
+        planned::note_goal(&asked, &claim, context);
+        planner::keep(&claim.run.dir, Caller::Planner, &plan.said, context);
         planned::save(&plan, &claim.run.dir, context).map_err(told)?;
         let ran = planned::run_plan(&asked, plan, staging, claim, services, context)
             .map_err(|fallen| told(fallen.failure))?;
@@ -222,6 +240,8 @@ impl Clerk<'_, '_> {
             patience: None,
             continue_on_fail: false,
             quiet: false,
+            json: false,
+            detached: false,
             web: LiveView::Off,
             cycle: None,
             goes_on: true,

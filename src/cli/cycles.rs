@@ -20,6 +20,7 @@ use crate::plan::call::Paid;
 use crate::plan::goal::{Course, Cycle, End, Halfway, Incomplete, Limits, Spent, Step};
 use crate::process::signals::Stop;
 use crate::record::assessment::Assessment;
+use crate::record::attempts::Caller;
 use crate::record::snapshot::GoalState;
 use crate::record::{RunDir, RunId};
 use crate::text::money::Money;
@@ -73,7 +74,8 @@ pub(super) fn run(
 ) -> Result<u8, Failure> {
     let signals = execute::listen()?;
     let goal = asked.wanted.brief.goal.clone();
-    writeln!(context.out, "Planning a graph for goal {goal:?} (up to {} cycles)...", limits.cycles).ok();
+    writeln!(context.prose().0, "Planning a graph for goal {goal:?} (up to {} cycles)...", limits.cycles)
+        .ok();
     asked.goes_on = true;
     let (mut course, mut services) = (Course::new(limits), Some(services));
     let mut last = Ok(FAILED);
@@ -83,6 +85,7 @@ pub(super) fn run(
             Step::End(end) => break end,
         };
         asked.wanted.brief.remaining = remaining;
+        asked.detached &= cycle == 1;
         if cycle > 1 && asked.web == LiveView::Opened {
             asked.web = LiveView::Served;
         }
@@ -92,8 +95,8 @@ pub(super) fn run(
         };
         last = one_cycle(&mut asked, &mut course, services, &signals, context);
     };
-    write!(context.out, "\n{}", goal::summary(&goal, &course)).ok();
-    context.out.flush().ok();
+    let (out, _) = context.prose();
+    write!(out, "\n{}", goal::summary(&goal, &course)).and_then(|()| out.flush()).ok();
     conclude(&course, end, last)
 }
 
@@ -117,6 +120,7 @@ fn one_cycle(
         cycle,
         max_cycles: cycles,
         first_run_id: course.first_run().unwrap_or(&run).to_string(),
+        budget_usd: course.limits().spend.map(Money::usd),
     });
     let headline = format!("\nCycle {cycle}/{cycles} (run {run})...");
     let again = services.clone();
@@ -177,12 +181,12 @@ fn judge(
         nodes: ran.ledger.as_ref().map(|ledger| judged(&ran.graph, place.dir, ledger)).unwrap_or_default(),
         before: asked.wanted.brief.remaining.clone(),
     };
-    let answered = guarded(&place.services.launcher, place.dir, &planner::observer(), || {
+    let answered = guarded(&place.services.launcher, Some(place.dir), &planner::observer(), || {
         planner::ask(place.services, place.signals, "the assessor", context, |asking| {
             assess::assess(asking, &material)
         })
     });
-    let (Assessed { outcome, paid, warnings }, signal) = match answered {
+    let (Assessed { outcome, paid, said, warnings }, signal) = match answered {
         Ok(bought) => (bought.outcome, bought.signal),
         Err(failure) => {
             broken(Halfway::Unjudged { judged: Spent::default() });
@@ -192,13 +196,14 @@ fn judge(
     for warning in warnings {
         writeln!(context.err, "warning: assessor: {}", sanitize::one_line(&warning)).ok();
     }
+    planner::keep(place.dir, Caller::Assessor, &said, context);
     let asking = (paid.cost, paid.usage);
     match outcome {
         Ok(verdict) if signal.is_none() => {
             keep(&verdict, asking, place.dir, context);
             let cycle = Cycle { run: run.clone(), has_passed, ran: spent, judged: asking, verdict };
-            write!(context.out, "\n{}", goal::assessed(course.number(), &cycle)).ok();
-            context.out.flush().ok();
+            let (out, _) = context.prose();
+            write!(out, "\n{}", goal::assessed(course.number(), &cycle)).and_then(|()| out.flush()).ok();
             course.complete(cycle);
             ran.conclusion
         }

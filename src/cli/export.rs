@@ -52,9 +52,9 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<u8, Failure> {
     // A write that a limit on files ends is told of, and leaves nothing beside the file.
     signals::outlive_file_limit()
         .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
-    let (id, dir) = find_run(&context.home, &args.run)?;
+    let (id, _) = find_run(&context.home, &args.run)?;
     let now = (context.clock.now(), TimeZone::system());
-    let export = Export::read(id, &dir, lock::probe, now, serve::build())?;
+    let export = Export::read(id, &context.home, lock::probe, now, serve::build())?;
     match output {
         None => export.write(format, &mut context.out).map_err(|error| refused(error, None))?,
         Some(path) => {

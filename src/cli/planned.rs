@@ -6,29 +6,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::Receiver;
-
 use super::context::Context;
 use super::execute::{self, Claim, Display, LiveView, Ran};
-use super::planner::{self, Bought};
+use super::planner;
 use super::services::Services;
-use super::{Failure, order, services};
+use super::{Failure, detach, order, services};
 use crate::graph::Bounds;
 use crate::leg::again::Inherited;
 use crate::leg::open::DEFAULT_MODE;
-use crate::leg::{Order, Planned, preflight};
+use crate::leg::{Claimed, Order, Planned, preflight};
 use crate::node::provision::Provisioned;
 use crate::node::runtime::RuntimeKind;
-use crate::plan::call::{self, NoPlan, Paid, Plan, Replanned, Wanted};
+use crate::plan::call::{self, Asking, NoPlan, Paid, Plan, Replanned, Wanted};
 use crate::plan::evidence::Evidence;
 use crate::plan::staging::copies::Copies;
 use crate::plan::staging::{Choice, Staging};
 use crate::plan::unisolated;
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::signals::Stop;
+use crate::record::attempts::Caller;
 use crate::record::planning::PlanningNote;
 use crate::record::snapshot::{EvidenceState, GoalState};
-use crate::record::{Durability, RunDir, artifact, mint, staged};
+use crate::record::{Durability, RunDir, artifact, mint, staged, stream};
 use crate::text::sanitize;
 use crate::text::shell_word::shell_path;
 use crate::view::term::plan::Screen;
@@ -56,6 +55,10 @@ pub(super) struct Asked {
     pub(super) continue_on_fail: bool,
     /// Whether progress is left out.
     pub(super) quiet: bool,
+    /// Whether standard output is the feeds' alone.
+    pub(super) json: bool,
+    /// Whether the command goes to the background once a run says that it is being planned.
+    pub(super) detached: bool,
     /// What is shown of the live view.
     pub(super) web: LiveView,
     /// The cycle that is asked for, of a goal that may take several.
@@ -108,53 +111,57 @@ pub(super) fn plan_and_run(
 ) -> Result<Ran, Fallen> {
     // What a leg that was killed left of its copies.
     staged::sweep(&context.home, None);
+    note_goal(asked, &claim, context);
     let begun = claim.run.begin_planning(&services.launcher, &context.clock, &planner::observer());
     begun.map_err(|error| Fallen { failure: execute::cannot_begin(error), paid: Paid::default() })?;
-    writeln!(context.out, "{headline}").ok();
-    context.out.flush().ok();
+    if let Err(failure) = set_out(asked, &claim, headline, context) {
+        return Err(give_up(asked, claim, &services, Paid::default(), context, failure));
+    }
     let dir = claim.run.dir.clone();
-    let bought = match buy(asked, &services, &claim.signals, &dir, context) {
+    let bought = planner::ask(&services, &claim.signals, "the planner", context, question(asked, Some(&dir)));
+    let bought = match bought {
         Ok(bought) => bought,
-        Err(failure) => return Err(give_up(claim, &services, Paid::default(), context, failure)),
+        Err(failure) => return Err(give_up(asked, claim, &services, Paid::default(), context, failure)),
     };
+    let said = bought.outcome.as_ref().map_or_else(|none| &none.said, |plan| &plan.said);
+    planner::keep(&claim.run.dir, Caller::Planner, said, context);
     let mut plan = match bought.outcome {
         Ok(plan) => plan,
         Err(none) => {
             let failure = refused(&none, bought.signal, Some(&dir), Some(&claim), context);
-            return Err(give_up(claim, &services, none.paid, context, failure));
+            return Err(give_up(asked, claim, &services, none.paid, context, failure));
         }
     };
-    PlanningNote::forget(&dir);
+    // There is a plan after all.
+    artifact::remove(&dir.rejected()).ok();
     if let Some(signal) = bought.signal {
         let failure = came_too_late(&plan, signal, &claim, context);
-        return Err(give_up(claim, &services, plan.paid, context, failure));
+        return Err(give_up(asked, claim, &services, plan.paid, context, failure));
     }
     let copies = match make_ready(asked, &mut plan, &claim, context) {
         Ok(copies) => copies,
         Err(failure) => {
             tell_spent(&plan.paid, context);
-            return Err(give_up(claim, &services, plan.paid, context, failure));
+            return Err(give_up(asked, claim, &services, plan.paid, context, failure));
         }
     };
     run_ready(asked, plan, copies, claim, services, context)
 }
 
-/// Has the planner asked. What a first reply cost that was refused, and the reply, are kept in `dir` before another is bought.
-pub(super) fn buy(
-    asked: &Asked,
-    services: &Services,
-    signals: &Receiver<Stop>,
-    dir: &RunDir,
-    context: &mut Context,
-) -> Result<Bought<Result<Plan, Box<NoPlan>>>, Failure> {
-    planner::ask(services, signals, "the planner", context, |asking| {
+/// The question that buys a plan. What a first reply cost that was refused, and the reply, are kept in `dir` before another is
+/// bought.
+pub(super) fn question<'a>(
+    asked: &'a Asked,
+    dir: Option<&'a RunDir>,
+) -> impl FnOnce(&Asking<'_>) -> Result<Plan, Box<NoPlan>> + Send + 'a {
+    move |asking| {
         call::plan(asking, &asked.wanted, &mut |first: &Replanned| {
+            let Some(dir) = dir else { return };
             // Should this fail the same is tried, and told, when nothing comes of the second.
             artifact::persist(&dir.rejected(), (first.spec.clone() + "\n").as_bytes()).ok();
-            let why = format!("the plan was refused: {}", first.refusals.join("; "));
-            PlanningNote::new(&why, first.paid.cost, first.paid.usage).leave(dir).ok();
+            PlanningNote::new(first.paid.cost, first.paid.usage).leave(dir).ok();
         })
-    })
+    }
 }
 
 /// A plan that was there in the moment in which a signal came: it was paid for, so it is kept.
@@ -178,6 +185,35 @@ fn came_too_late(plan: &Plan, signal: Stop, claim: &Claim, context: &mut Context
 /// How a plan is run that is kept, and what it lacks then.
 pub(super) fn unbound(path: &Path) -> String {
     format!("omg run {} runs the plan, as a graph of your own: under no ceiling", shell_path(path))
+}
+
+/// Says that a run is being planned: to whoever reads its feed, and to whoever waits for it to begin in the background.
+fn set_out(asked: &Asked, claim: &Claim, headline: &str, context: &mut Context) -> Result<(), Failure> {
+    let Claimed { run, dir, .. } = &claim.run;
+    if asked.json {
+        execute::copy_feed(dir, 0, context);
+    }
+    if asked.detached {
+        detach::leave(run, dir, context)?;
+        detach::without_a_terminal(context);
+    }
+    let (out, _) = context.prose();
+    writeln!(out, "{headline}").and_then(|()| out.flush()).ok();
+    Ok(())
+}
+
+/// Keeps beside a run what it is for, from before its planner is asked. That it cannot be kept changes nothing.
+pub(super) fn note_goal(asked: &Asked, claim: &Claim, context: &mut Context) {
+    let alone = || GoalState {
+        text: asked.wanted.brief.goal.clone(),
+        cycle: 1,
+        max_cycles: 1,
+        first_run_id: claim.run.run.to_string(),
+        budget_usd: None,
+    };
+    if let Err(error) = asked.cycle.clone().unwrap_or_else(alone).keep(&claim.run.dir) {
+        writeln!(context.err, "note: the goal cannot be kept beside the run: {error}").ok();
+    }
 }
 
 /// Everything between a plan that was bought and its first node: what it is given, kept, shown, looked at.
@@ -244,7 +280,7 @@ pub(super) fn run_plan(
     let paid = plan.paid;
     match provide(&mut plan, staging, &claim, context) {
         Ok(copies) => run_ready(asked, plan, copies, claim, services, context),
-        Err(failure) => Err(give_up(claim, &services, paid, context, failure)),
+        Err(failure) => Err(give_up(asked, claim, &services, paid, context, failure)),
     }
 }
 
@@ -292,8 +328,9 @@ fn execute_plan(
     inherited.before.spent = plan.paid.cost;
     let display = Display {
         title: format!("Running graph \"{}\" (run {})", plan.graph.name, claim.run.run),
-        json: false,
+        json: asked.json,
         quiet: asked.quiet,
+        // It went before it was planned, if it was to go.
         detached: false,
         web: asked.web,
         again: again(asked.wanted.verify.as_ref()),
@@ -326,7 +363,11 @@ fn execute_plan(
         patience: asked.patience,
         inherited,
     };
-    execute::see_through(claim, order, &display, context)
+    let dir = claim.run.dir.clone();
+    let ran = execute::see_through(claim, order, &display, context);
+    // What planning cost stands on the feed now.
+    PlanningNote::forget(&dir);
+    ran
 }
 
 /// What a later leg must be given again: a command is never taken from disk.
@@ -355,7 +396,7 @@ pub(super) fn save(plan: &Plan, dir: &RunDir, context: &mut Context) -> Result<P
     let text =
         serde_json::to_string_pretty(&plan.raw).expect("a raw graph holds nothing that JSON cannot") + "\n";
     artifact::persist(&path, text.as_bytes()).map_err(|error| {
-        write!(context.out, "The plan:\n{}\n", sanitize::lines(&text)).ok();
+        write!(context.prose().0, "The plan:\n{}\n", sanitize::lines(&text)).ok();
         Failure::new(format!("the plan was paid for and cannot be kept: {error}"))
             .hinted("it stands above: as a file, omg run runs it, under no ceiling")
     })?;
@@ -366,8 +407,8 @@ pub(super) fn save(plan: &Plan, dir: &RunDir, context: &mut Context) -> Result<P
 pub(super) fn tell_spent(paid: &Paid, context: &mut Context) {
     let Paid { cost, usage, .. } = *paid;
     if !cost.is_zero() {
-        write!(context.out, "{}", words::footer(cost, cost, usage)).ok();
-        context.out.flush().ok();
+        write!(context.prose().0, "{}", words::footer(cost, cost, usage)).ok();
+        context.prose().0.flush().ok();
     }
 }
 
@@ -382,6 +423,7 @@ pub(super) fn show(
         writeln!(context.err, "warning: planner: {}", sanitize::one_line(warning)).ok();
     }
     let found = services::for_preflight(asked.kind).preflight(&plan.graph);
+    order::warn(&found, context);
     let staged = staging.map(Staging::lines).unwrap_or_default();
     let prompts = plan.raw.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.prompt.as_deref()?)));
     let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -397,9 +439,10 @@ pub(super) fn show(
         verify: asked.wanted.verify.as_ref(),
         evidence: &asked.evidence,
         unisolated: unisolated.as_deref(),
+        bounds: plan.graph.bounds.overridden_by(asked.bounds),
     };
-    write!(context.out, "{}", screen.print()).ok();
-    context.out.flush().ok();
+    let (out, _) = context.prose();
+    write!(out, "{}", screen.print()).and_then(|()| out.flush()).ok();
 }
 
 /// Tells what was paid for no plan, and keeps what the last reply held; returns the refusal.
@@ -418,7 +461,7 @@ pub(super) fn refused(
         (Some(spec), Some(dir)) => keep_refused(spec, dir, context),
         _ => false,
     };
-    context.out.flush().ok();
+    context.prose().0.flush().ok();
     let run = claim.map(|claim| format!("run {}: ", claim.run.run)).unwrap_or_default();
     match signal {
         Some(signal) => {
@@ -443,7 +486,7 @@ fn keep_refused(spec: &str, dir: &RunDir, context: &mut Context) -> bool {
         Ok(()) => {
             let path = shell_path(&path);
             writeln!(
-                context.out,
+                context.prose().0,
                 "What was refused is kept; mended by hand it can be run, as a graph of your own: under no ceiling\n  omg run {path}"
             )
             .ok();
@@ -451,18 +494,32 @@ fn keep_refused(spec: &str, dir: &RunDir, context: &mut Context) -> bool {
         }
         Err(error) => {
             writeln!(context.err, "note: the refused reply cannot be kept: {error}").ok();
-            writeln!(context.out, "What was refused:\n{}", sanitize::lines(spec)).ok();
+            writeln!(context.prose().0, "What was refused:\n{}", sanitize::lines(spec)).ok();
             false
         }
     }
 }
 
 /// Closes a run that came to nothing.
-fn give_up(claim: Claim, services: &Services, paid: Paid, context: &mut Context, failure: Failure) -> Fallen {
-    let why = failure.message.strip_prefix(&format!("run {}: ", claim.run.run)).unwrap_or(&failure.message);
-    PlanningNote::new(why, paid.cost, paid.usage).leave(&claim.run.dir).ok();
-    if let Err(error) = claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage)) {
-        writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
+fn give_up(
+    asked: &Asked,
+    claim: Claim,
+    services: &Services,
+    paid: Paid,
+    context: &mut Context,
+    failure: Failure,
+) -> Fallen {
+    let (dir, told) = (claim.run.dir.clone(), stream::length(&claim.run.dir.feed()));
+    let run = format!("run {}: ", claim.run.run);
+    let why = failure.message.strip_prefix(&run).unwrap_or(&failure.message);
+    match claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage), why) {
+        Ok(()) => PlanningNote::forget(&dir),
+        Err(error) => {
+            writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
+        }
+    }
+    if asked.json {
+        execute::copy_feed(&dir, told, context);
     }
     Fallen { failure, paid }
 }

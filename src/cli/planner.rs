@@ -13,11 +13,13 @@ use super::services::{self, Services};
 use super::{Failure, order};
 use crate::graph::Graph;
 use crate::graph::raw::{RawGraph, RawNode};
-use crate::leg::preflight;
+use crate::leg::{guarded, preflight};
 use crate::node::runtime::RuntimeKind;
-use crate::plan::call::Asking;
+use crate::plan::call::{Asking, Exchange};
 use crate::process::Cancel;
 use crate::process::signals::Stop;
+use crate::record::RunDir;
+use crate::record::attempts::{self, Caller, Said};
 use crate::record::observe::{Notice, Observer};
 use crate::text::{duration, sanitize};
 
@@ -73,6 +75,34 @@ pub(super) fn ask<T: Send>(
     let outcome =
         outcome.map_err(|_| Failure::new(format!("the thread of {who} broke down; please report this")))?;
     Ok(Bought { outcome, signal })
+}
+
+/// The same for a call that belongs to no run, under a guard of its own.
+pub(super) fn ask_alone<T: Send>(
+    services: &Services,
+    signals: &Receiver<Stop>,
+    who: &str,
+    context: &mut Context,
+    question: impl FnOnce(&Asking<'_>) -> T + Send,
+) -> Result<Bought<T>, Failure> {
+    guarded(&services.launcher, None, &observer(), || ask(services, signals, who, context, question))
+}
+
+/// Keeps what `caller` was asked and said beside the run, for `omg show`. That it cannot be kept changes nothing.
+pub(super) fn keep(dir: &RunDir, caller: Caller, said: &[Exchange], context: &mut Context) {
+    let kept = said.iter().zip(1..).try_for_each(|(exchange, call)| {
+        let Exchange { prompt, reply, stderr } = exchange;
+        attempts::keep_call(
+            dir,
+            caller,
+            call,
+            &[(Said::Prompt, prompt), (Said::Reply, reply), (Said::Stderr, stderr)],
+        )
+    });
+    if let Err(error) = kept {
+        writeln!(context.err, "note: what {} was asked and said cannot be kept: {error}", caller.title())
+            .ok();
+    }
 }
 
 /// Tells what may surprise about this machine before anybody is asked.

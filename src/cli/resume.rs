@@ -23,7 +23,6 @@ use crate::plan::verify_flags::VerifyCommand;
 use crate::process::Launcher;
 use crate::record::aside;
 use crate::record::lock::{self, Probe};
-use crate::record::planning::PlanningNote;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
 use crate::record::standing::{Standing, StandingError};
 use crate::record::status::{self, Status};
@@ -98,6 +97,7 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
     let orphans = Orphans::of(&dir);
     let claimed = execute::claim_again(run.clone(), dir.clone())?;
     let standing = Standing::read(&dir).map_err(|error| unreadable(&dir, error))?;
+    standing.put_back_artifacts(&dir).map_err(|error| Failure::new(error.to_string()))?;
     orphans.warn(&run, &standing, context);
     let (_, graph) = crate::graph::from_snapshot(standing.snapshot.graph.get())
         .map_err(|error| Failure::new(format!("run {run}: its graph cannot be read: {error}")))?;
@@ -153,9 +153,10 @@ fn nothing_recorded(run: &RunId, dir: &RunDir) -> Failure {
         return Failure::new(format!("run {run} is still being planned"))
             .hinted(format!("omg watch {run} follows it; omg stop {run} ends it"));
     }
-    if known.is_some_and(|known| known.legs.planning) {
-        let why = PlanningNote::read(dir).map(|note| format!(": {}", sanitize::one_line(&note.why)));
-        let failure = Failure::new(format!("run {run} came to no plan{}", why.unwrap_or_default()));
+    if let Some(known) = known.filter(|known| known.legs.planning) {
+        let why = sanitize::one_line(&known.legs.detail);
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let failure = Failure::new(format!("run {run} came to no plan{why}"));
         return match dir.rejected().exists() {
             true => failure.hinted(format!(
                 "plan the goal again, or mend what was refused: {}",

@@ -9,13 +9,14 @@ use crate::view::history::show::Shown;
 
 /// Shows one run, or what one of its nodes was asked and said.
 ///
-/// With a node: what it was asked, what it said and what its check said, attempt by attempt.
+/// With a node: what it was asked, what it said and what its check said, attempt by attempt. Of a planned run `planner` and
+/// `assessor` show what these were asked and said, unless a node is called so.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
     /// The run: its id, the beginning of its id, or `latest`.
     #[arg(value_name = "RUN")]
     run: String,
-    /// A node of the run.
+    /// A node of the run, or `planner` or `assessor` of a planned one.
     #[arg(value_name = "NODE")]
     node: Option<String>,
     /// Print one JSON document instead.

@@ -65,14 +65,19 @@ impl Claimed {
         Ok(())
     }
 
-    /// Closes a run that was being planned as failed: nothing of it will run. What was paid is told.
+    /// Closes a run that was being planned as failed: nothing of it will run. What was paid is told, and why.
     ///
     /// # Errors
     /// When that cannot be recorded.
-    pub fn give_up_planning(self, launcher: &Launcher, paid: (Cost, Usage)) -> Result<(), LegError> {
+    pub fn give_up_planning(
+        self,
+        launcher: &Launcher,
+        paid: (Cost, Usage),
+        why: &str,
+    ) -> Result<(), LegError> {
         launcher.sweep();
         if let Some(feed) = self.planning {
-            close(&feed, paid)?;
+            close(&feed, paid, why)?;
         }
         launcher.dismiss_guard();
         Ok(())
@@ -96,13 +101,14 @@ pub(super) struct Unfinished {
 impl Unfinished {
     /// Says so, as far as anything can still be written.
     pub(super) fn close(self) {
-        close(&self.feed, self.paid).ok();
+        close(&self.feed, self.paid, "its leg could not begin").ok();
         self.launcher.dismiss_guard();
     }
 }
 
-fn close(feed: &Feed, (cost, usage): (Cost, Usage)) -> Result<(), FeedError> {
-    let mut last = Event { outcome: "failed".to_owned(), ..Event::new(EventKind::RunFinished) };
+fn close(feed: &Feed, (cost, usage): (Cost, Usage), why: &str) -> Result<(), FeedError> {
+    let last = Event { outcome: "failed".to_owned(), ..Event::new(EventKind::RunFinished) };
+    let mut last = Event { detail: why.to_owned(), ..last };
     last.set_charge(cost, usage);
     let told = feed.append(&[last]);
     feed.close();

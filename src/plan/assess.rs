@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use crate::node::policy::Policy;
-use crate::plan::call::{self, Asking, Paid, SPAWNS_MAX, Unanswered};
+use crate::plan::call::{self, Asking, Exchange, Paid, SPAWNS_MAX, Unanswered};
 use crate::plan::prompt::REMAINING_BYTES_MAX;
 use crate::text::fence;
 use crate::text::money::Cost;
@@ -71,6 +71,8 @@ pub struct Assessed {
     pub outcome: Result<Verdict, Unanswered>,
     /// What asking cost.
     pub paid: Paid,
+    /// The call, if it was made.
+    pub said: Vec<Exchange>,
     /// What a person should hear of the call.
     pub warnings: Vec<String>,
 }
@@ -81,17 +83,23 @@ pub fn assess(asking: &Asking<'_>, material: &Material) -> Assessed {
         Ok(prompt) => prompt,
         Err(error) => {
             let why = format!("the assessor cannot be asked: the system gives no randomness: {error}");
-            return Assessed { outcome: Err(why.into()), paid: Paid::default(), warnings: Vec::new() };
+            return Assessed {
+                outcome: Err(why.into()),
+                paid: Paid::default(),
+                said: Vec::new(),
+                warnings: Vec::new(),
+            };
         }
     };
     let mut paid = Paid::default();
     let mut invoked = call::spawn(asking, "assessor", Policy::assessor(), &prompt, SPAWNS_MAX);
     paid.count(&invoked);
     let warnings = std::mem::take(&mut invoked.warnings);
+    let said = vec![Exchange::of(&prompt, &invoked)];
     let outcome = call::replied("the assessor", &invoked).and_then(|()| {
         read(&invoked.reply).map_err(|why| format!("the assessor's reply is no verdict: {why}").into())
     });
-    Assessed { outcome, paid, warnings }
+    Assessed { outcome, paid, said, warnings }
 }
 
 #[derive(Deserialize)]

@@ -82,6 +82,23 @@ impl Paid {
     }
 }
 
+/// What one call asked and what came back, word for word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What was asked.
+    pub prompt: String,
+    /// What was answered, possibly nothing.
+    pub reply: String,
+    /// The tail of standard error.
+    pub stderr: String,
+}
+
+impl Exchange {
+    pub(super) fn of(prompt: &str, invoked: &Invoked) -> Self {
+        Exchange { prompt: prompt.to_owned(), reply: invoked.reply.clone(), stderr: invoked.stderr.clone() }
+    }
+}
+
 /// Why a call has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
@@ -123,6 +140,8 @@ pub struct Plan {
     pub paid: Paid,
     /// The reply that was refused before.
     pub replanned: Option<Replanned>,
+    /// Every call, in order.
+    pub said: Vec<Exchange>,
     /// What a person should hear of the calls.
     pub warnings: Vec<String>,
 }
@@ -142,6 +161,8 @@ pub struct NoPlan {
     pub paid: Paid,
     /// The reply that was refused before the last.
     pub replanned: Option<Replanned>,
+    /// Every call, in order.
+    pub said: Vec<Exchange>,
     /// What a person should hear of the calls.
     pub warnings: Vec<String>,
 }
@@ -156,6 +177,7 @@ impl NoPlan {
             spec: None,
             paid: plan.paid,
             replanned: plan.replanned.clone(),
+            said: plan.said.clone(),
             warnings: plan.warnings.clone(),
         }
     }
@@ -170,8 +192,14 @@ pub fn plan(
     wanted: &Wanted,
     first_refused: &mut dyn FnMut(&Replanned),
 ) -> Result<Plan, Box<NoPlan>> {
-    let mut purchase =
-        Purchase { asking, wanted, paid: Paid::default(), warnings: Vec::new(), replanned: None };
+    let mut purchase = Purchase {
+        asking,
+        wanted,
+        paid: Paid::default(),
+        warnings: Vec::new(),
+        replanned: None,
+        said: Vec::new(),
+    };
     let base = wanted.brief.prompt().map_err(|error| purchase.none(&no_fence(error), None))?;
     let first = purchase.ask(&base)?;
     let accepted = match reply::read(&first, &wanted.terms) {
@@ -196,6 +224,7 @@ struct Purchase<'a> {
     paid: Paid,
     warnings: Vec<String>,
     replanned: Option<Replanned>,
+    said: Vec<Exchange>,
 }
 
 impl Purchase<'_> {
@@ -204,6 +233,7 @@ impl Purchase<'_> {
         let mut invoked = spawn(self.asking, "planner", Policy::planner(), prompt, SPAWNS_MAX);
         self.warnings.append(&mut invoked.warnings);
         self.paid.count(&invoked);
+        self.said.push(Exchange::of(prompt, &invoked));
         match replied("the planner", &invoked) {
             Ok(()) => Ok(invoked.reply),
             Err(Unanswered { why, is_cancelled }) => {
@@ -223,8 +253,8 @@ impl Purchase<'_> {
             (graph, attached) = attach::attach(&mut raw, &verify.command, verify.timeout)
                 .map_err(|error| self.none(&error.to_string(), spec))?;
         }
-        let Purchase { paid, warnings, replanned, .. } = self;
-        Ok(Plan { raw, graph, ceiling, attached, paid, replanned, warnings })
+        let Purchase { paid, warnings, replanned, said, .. } = self;
+        Ok(Plan { raw, graph, ceiling, attached, paid, replanned, said, warnings })
     }
 
     fn refused(&self, reply: &str, rejected: &Rejected) -> Box<NoPlan> {
@@ -274,6 +304,7 @@ impl Purchase<'_> {
             spec,
             paid: self.paid,
             replanned: self.replanned.clone(),
+            said: self.said.clone(),
             warnings: self.warnings.clone(),
         })
     }
@@ -312,6 +343,9 @@ pub(super) fn replied(who: &str, invoked: &Invoked) -> Result<(), Unanswered> {
 }
 
 /// One invocation that is no node's. A child that cannot be started is tried up to `spawns_max` times, since nothing was paid for it.
+///
+/// No program can be given a NUL. What a node left or a model wrote may hold one, so it is replaced here: that is material, and
+/// a call that could not be made for it would end what was paid for.
 pub(super) fn spawn(
     asking: &Asking<'_>,
     name: &str,
@@ -322,7 +356,7 @@ pub(super) fn spawn(
     let mut invocation = Invocation {
         node: NodeId::parse(name).expect("the names of these calls are ids"),
         attempt: 0,
-        prompt: prompt.to_owned(),
+        prompt: prompt.replace('\0', "\u{FFFD}"),
         cwd: asking.cwd.clone(),
         session: Session::Fresh(asking.runtime.fresh_session()),
         permission_mode: PermissionMode::Plan,

@@ -2,15 +2,12 @@
 //! what a run in the background had to say.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::artifact::{self, ArtifactError};
 use crate::record::{RunDir, lock, private};
-
-/// A note is far shorter.
-const NOTE_BYTES_MAX: u64 = 4096;
 
 /// What a guard did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,9 +30,7 @@ impl GuardNote {
     }
 
     fn read(run: &RunDir) -> Option<Self> {
-        let mut text = Vec::new();
-        private::open_to_read(&run.guard_note()).ok()?.take(NOTE_BYTES_MAX).read_to_end(&mut text).ok()?;
-        serde_json::from_slice(&text).ok()
+        private::read_json(&run.guard_note())
     }
 }
 

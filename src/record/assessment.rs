@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::record::artifact::{self, ArtifactError};
-use crate::record::{RunDir, Usage};
+use crate::record::{RunDir, Usage, private};
+use crate::text::money::{Cost, Money};
 
 /// A verdict on a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,5 +37,18 @@ impl Assessment {
     pub fn keep(&self, dir: &RunDir) -> Result<(), ArtifactError> {
         let text = serde_json::to_string_pretty(self).expect("it holds nothing that JSON cannot");
         artifact::persist(&dir.assessment(), (text + "\n").as_bytes())
+    }
+
+    /// The verdict on the run in `dir`, if it was judged.
+    pub fn read(dir: &RunDir) -> Option<Assessment> {
+        private::read_json(&dir.assessment())
+    }
+
+    /// What asking cost.
+    pub fn cost(&self) -> Cost {
+        Cost {
+            known: Money::from_usd(self.assess_cost_usd).unwrap_or(Money::ZERO),
+            unknown: u32::from(self.assess_cost_unknown),
+        }
     }
 }

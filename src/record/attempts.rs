@@ -1,4 +1,6 @@
 //! What each attempt of a node said: `attempts/<id>/<leg>-<round>-<attempt>.{prompt,reply,stderr,verify}` (DECISIONS 15).
+//! What the planner and the judge of a planned run were asked and said lies beside it, under ids with a slash, which no planned
+//! node has.
 //!
 //! Internal to this program: `omg show RUN NODE` and the live view read it. Bounded, written when there is something
 //! to write, and not synced: nothing is decided by it.
@@ -51,6 +53,58 @@ impl Said {
             Said::Verify => "verify",
         }
     }
+}
+
+/// Who is asked for a run without being a node of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Who plans.
+    Planner,
+    /// Who judges.
+    Assessor,
+}
+
+impl Caller {
+    const ALL: [Caller; 2] = [Caller::Planner, Caller::Assessor];
+
+    /// What a person calls it by where no node is called so.
+    pub fn word(self) -> &'static str {
+        match self {
+            Caller::Planner => "planner",
+            Caller::Assessor => "assessor",
+        }
+    }
+
+    /// The same in a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Caller::Planner => "the planner",
+            Caller::Assessor => "the assessor",
+        }
+    }
+
+    /// What its calls are kept under.
+    pub fn id(self) -> NodeId {
+        NodeId::parse(&format!("omg/{}", self.word())).expect("two words and a slash are an id")
+    }
+
+    /// The one that a person calls so.
+    pub fn parse(word: &str) -> Option<Self> {
+        Caller::ALL.into_iter().find(|caller| caller.word() == word)
+    }
+}
+
+/// Keeps what `caller` was asked and said in its call number `call`, from 1. What is empty leaves no file.
+pub fn keep_call(
+    run: &RunDir,
+    caller: Caller,
+    call: u32,
+    said: &[(Said, &String)],
+) -> Result<(), AttemptError> {
+    let folder = Folder::open(run, &caller.id())?;
+    let id = AttemptId { leg: 1, round: 0, attempt: call };
+    let mut told = said.iter().filter(|(_, text)| !text.is_empty());
+    told.try_for_each(|(said, text)| folder.keep(id, *said, text.as_bytes()))
 }
 
 /// Why something said could not be kept or read back.

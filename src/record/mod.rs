@@ -22,6 +22,7 @@ pub mod attempts;
 mod document;
 pub mod excerpt;
 pub mod feed;
+mod goal;
 mod indent;
 pub mod index;
 pub mod lock;

@@ -1,7 +1,7 @@
-//! `planning.json`, internal: what is known of a plan that came to nothing, and what was paid while it is still being bought.
+//! `planning.json`, internal: what was paid for a plan that is still being bought.
 //!
-//! A feed carries the price of planning once planning is over. Until then this holds what was paid already, so that a
-//! process that dies meanwhile takes no price with it; afterwards it tells why there is no plan.
+//! A feed carries the price of planning once planning is over. Until then this holds what a refused reply cost, so that a process
+//! that dies while another is bought takes no price with it.
 
 use std::io::Read;
 
@@ -11,33 +11,25 @@ use crate::record::artifact::{self, ArtifactError};
 use crate::record::{RunDir, Usage, private};
 use crate::text::money::{Cost, Money};
 
-/// Refusals are quoted in far less.
-const NOTE_BYTES_MAX: u64 = 1 << 20;
+/// A note is far shorter.
+const NOTE_BYTES_MAX: u64 = 4096;
 
-/// What is known of the planning of a run that has no plan.
+/// What was paid for a plan so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanningNote {
-    /// Why what the planner said is no plan.
-    pub why: String,
-    /// The known part of what was paid, in dollars.
+    /// The known part, in dollars.
     cost_usd: f64,
     /// How many calls have no known price.
-    #[serde(skip_serializing_if = "is_zero")]
     unknown_charges: u32,
-    /// Tokens of planning.
-    #[serde(skip_serializing_if = "Usage::is_zero")]
+    /// Tokens.
     pub usage: Usage,
 }
 
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
 impl PlanningNote {
-    /// A note of why there is no plan, and of what was paid.
-    pub fn new(why: &str, cost: Cost, usage: Usage) -> Self {
-        PlanningNote { why: why.to_owned(), cost_usd: cost.known.usd(), unknown_charges: cost.unknown, usage }
+    /// A note of what was paid.
+    pub fn new(cost: Cost, usage: Usage) -> Self {
+        PlanningNote { cost_usd: cost.known.usd(), unknown_charges: cost.unknown, usage }
     }
 
     /// What was paid.
@@ -51,7 +43,7 @@ impl PlanningNote {
     /// # Errors
     /// When it cannot be written.
     pub fn leave(&self, run: &RunDir) -> Result<(), ArtifactError> {
-        let text = serde_json::to_string(self).expect("numbers and text always encode") + "\n";
+        let text = serde_json::to_string(self).expect("numbers always encode") + "\n";
         artifact::persist(&run.planning_note(), text.as_bytes())
     }
 
@@ -63,10 +55,9 @@ impl PlanningNote {
         serde_json::from_slice(&text).ok()
     }
 
-    /// Removes the note and the reply that was refused: there is a plan after all.
+    /// Removes the note: the price stands elsewhere.
     pub fn forget(run: &RunDir) {
         private::remove_file(&run.planning_note()).ok();
-        private::remove_file(&run.rejected()).ok();
     }
 }
 
@@ -76,12 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_read_as_it_was_left_and_gone_when_there_is_a_plan() {
+    fn a_note_is_read_as_it_was_left_until_it_is_forgotten() {
         let home = tempfile::tempdir().unwrap();
         let run = RunDir::new(home.path().to_owned());
         assert_eq!(PlanningNote::read(&run), None);
         let cost = Cost { known: Money::from_usd(0.05).unwrap(), unknown: 2 };
-        let note = PlanningNote::new("it has no nodes", cost, Usage { input_tokens: 3, ..Usage::default() });
+        let note = PlanningNote::new(cost, Usage { input_tokens: 3, ..Usage::default() });
         note.leave(&run).unwrap();
         assert_eq!(PlanningNote::read(&run).map(|note| note.cost()), Some(cost));
         assert_eq!(PlanningNote::read(&run), Some(note));

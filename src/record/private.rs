@@ -4,16 +4,19 @@
 //! What exists already keeps its mode. Knows no name of a run directory; [`super::layout`] does.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
+/// A note beside a run is shorter.
+const JSON_BYTES_MAX: u64 = 1 << 20;
 
 /// Creates `path` and whatever is missing above it.
 pub(crate) fn create_directories(path: &Path) -> io::Result<()> {
@@ -104,6 +107,13 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true).custom_flags(unfollowed()).open(path)?)
 }
 
+/// What the regular file `path` holds as JSON; nothing of a link, of what is not of this shape, and of what is far too long.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let mut text = Vec::new();
+    open_to_read(path).ok()?.take(JSON_BYTES_MAX).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
 /// Creates a temporary file in `directory`; dropping it unpersisted removes it.
 pub(crate) fn temporary(directory: &Path, prefix: &str) -> io::Result<NamedTempFile> {
     stays_real(directory)?;
@@ -126,6 +136,18 @@ pub(crate) fn nameless(directory: &Path) -> io::Result<File> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn nameless(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Has the system begin to write `file` to the disk, without waiting for it. `false` where it cannot be told to.
+#[cfg(target_os = "linux")]
+pub(crate) fn begin_writing_back(file: &File) -> bool {
+    rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).is_ok()
+}
+
+/// Has nothing written back, for want of a call that this system has.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn begin_writing_back(_: &File) -> bool {
+    false
 }
 
 /// Gives a [`nameless`] file the name `path`, which must not be taken by anything, a link included.

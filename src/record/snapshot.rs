@@ -115,7 +115,7 @@ pub struct PolicyState {
 }
 
 /// Which cycle of which goal a run is (ADR 0011 of the design).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GoalState {
     /// The goal, word for word.
@@ -126,6 +126,9 @@ pub struct GoalState {
     pub max_cycles: u32,
     /// The run of the first cycle, by which the runs of a goal are grouped.
     pub first_run_id: String,
+    /// Additive: no cycle begins once the goal has cost this much, in dollars; absent without a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
 }
 
 /// The question of build evidence, answered when a planned run was started (ADR 0030 of the design).

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::record::event::Skipped;
-use crate::record::snapshot::{GateState, SCHEMA};
+use crate::record::snapshot::{GateState, GoalState, SCHEMA};
 use crate::record::status::Completion;
 use crate::record::stream::open_regular;
 use crate::record::{Record, RunDir, Snapshot, Usage, Verdict};
@@ -116,6 +116,20 @@ pub fn records(
         let text = nodes.map_or("{}", RawValue::get);
         Ok((schema, Sieve(wanted).deserialize(&mut serde_json::Deserializer::from_str(text))?))
     })
+}
+
+/// The goal that the run in `dir` is a cycle of, by its snapshot; nothing where that cannot be read.
+pub(crate) fn goal(dir: &RunDir) -> Option<GoalState> {
+    #[derive(Deserialize)]
+    struct Aim {
+        schema: i64,
+        goal: Option<GoalState>,
+    }
+    let aim = |bytes: &[u8]| {
+        let aim: Aim = serde_json::from_slice(bytes)?;
+        Ok((aim.schema, aim.goal))
+    };
+    read(&dir.snapshot(), aim).ok().flatten()
 }
 
 /// Where the records stand in a snapshot.

@@ -42,6 +42,7 @@ fn event() -> Event {
         phase: "x".into(),
         duration: 1,
         artifact_path: "x".into(),
+        artifact_text: "x".into(),
         judged: true,
         cause: Some(Cause::Timeout),
         leaky: true,
@@ -103,7 +104,13 @@ fn snapshot() -> Snapshot {
         continue_on_fail: true,
         default_permission_mode: "plan".into(),
         tool_policies: [("x".to_owned(), policy())].into(),
-        goal: Some(GoalState { text: "x".into(), cycle: 1, max_cycles: 2, first_run_id: "x".into() }),
+        goal: Some(GoalState {
+            text: "x".into(),
+            cycle: 1,
+            max_cycles: 2,
+            first_run_id: "x".into(),
+            budget_usd: Some(1.0),
+        }),
         build_evidence: Some(EvidenceState {
             answer: "attached".into(),
             declared_by: "x".into(),

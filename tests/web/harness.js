@@ -15,11 +15,20 @@ const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome']
   .flatMap((name) => process.env.PATH.split(':').map((dir) => path.join(dir, name)))
   .find((file) => fs.existsSync(file));
 
-/** A stand-in for `claude`: says what the file that its prompt names holds, and asks four cents for it. */
+/**
+ * A stand-in for `claude`: says what the file that its prompt names holds, and asks four cents for it. As a planner it says `plan-1`,
+ * then `plan-2`, as a judge `judge-1` and so on, and waits where there is a pipe `plan-1.held`.
+ */
 const CLAUDE = `#!/bin/sh
 case "$1" in --version) echo "2.1.332 (Claude Code)"; exit 0;; esac
 [ -z "$HELD" ] || cat "$HELD" > /dev/null
 said=$(printf '%s\\n' "$@" | sed -n 's/^@file //p' | head -1)
+case "$*" in *"You plan work"*) role=plan;; *"You judge whether"*) role=judge;; esac
+if [ -n "$role" ]; then
+  echo >> "$role-turns"
+  said=$role-$(wc -l < "$role-turns" | tr -d ' ')
+  [ ! -p "$said.held" ] || cat "$said.held" > /dev/null
+fi
 printf '{"type":"result","subtype":"success","is_error":false,"result":%s,"session_id":"0f8fad5b-d9cb-469f-a165-70867728950e","total_cost_usd":0.0421,"usage":{"input_tokens":5120,"output_tokens":812}}' "$(cat "$said")"
 `;
 
@@ -39,6 +48,13 @@ export class Place {
   /** What the stand-in says to a prompt `@file NAME`. */
   says(name, text) {
     fs.writeFileSync(path.join(this.dir, name), JSON.stringify(text));
+  }
+
+  /** Makes the planner's next plans be graphs of one node with these tools, and the judge's next words these. */
+  plans(tools, ...verdicts) {
+    tools.forEach((tool, i) => this.says(`plan-${i + 1}`, JSON.stringify({ name: `plan ${i + 1}`, nodes: [{ id: 'work', prompt: '@file made', allowed_tools: [tool] }] })));
+    verdicts.forEach((verdict, i) => this.says(`judge-${i + 1}`, JSON.stringify(verdict)));
+    this.says('made', 'made');
   }
 
   /** A command that waits until `release(name)`. */
@@ -61,7 +77,16 @@ export class Place {
   async run(graph, ...flags) {
     const file = path.join(this.dir, `graph-${this.children.size}.yaml`);
     fs.writeFileSync(file, graph);
-    const child = this.#start(['run', file, '--no-web', ...flags]);
+    return this.#runs('run', file, ...flags);
+  }
+
+  /** The same of a goal; the id is that of its first run. */
+  auto(goal, ...flags) {
+    return this.#runs('auto', goal, ...flags);
+  }
+
+  async #runs(...words) {
+    const child = this.#start([...words, '--no-web']);
     const ended = new Promise((done) => child.on('close', done));
     const id = await firstMatch(child.stdout, /\(run ([^)]+)\)/);
     return { id, ended, kill: () => child.kill('SIGKILL') };

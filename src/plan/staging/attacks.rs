@@ -12,15 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use super::copies::Copies;
 use super::tests::Person;
 use super::*;
-use crate::graph::node::PermissionMode;
-use crate::node::policy::Policy;
+use crate::node::Invocation;
 use crate::node::provision::{Provision as _, Provisions};
-use crate::node::{Invocation, Session};
 use crate::process::Cancel;
 use crate::record::staged::Planned;
 use crate::record::{RunDir, RunId};
@@ -35,6 +32,11 @@ struct Scene {
     copies: Arc<Copies>,
     dir: RunDir,
     victims: PathBuf,
+}
+
+/// A run that nobody ends.
+fn going_on() -> Cancel {
+    Cancel::new().expect("a pipe")
 }
 
 impl Scene {
@@ -52,7 +54,7 @@ impl Scene {
     }
 
     fn spawn(&self, node: &str) -> Provisions {
-        self.copies.before_spawn(&invocation(node), &Cancel::new().expect("a pipe")).unwrap()
+        self.copies.before_spawn(&Invocation::plain(node), &going_on()).unwrap()
     }
 
     fn planned(&self, node: &str) -> &[Planned] {
@@ -76,24 +78,6 @@ impl Scene {
             let mut planned = self.planned("review").iter().chain(self.planned("fix"));
             assert!(planned.all(|file| file.bytes != says), "{} was written through a link", path.display());
         }
-    }
-}
-
-fn invocation(node: &str) -> Invocation {
-    Invocation {
-        node: NodeId::parse(node).unwrap(),
-        attempt: 0,
-        prompt: String::new(),
-        cwd: PathBuf::new(),
-        session: Session::Fresh(None),
-        permission_mode: PermissionMode::Auto,
-        policy: Policy::default(),
-        budget: None,
-        agent: None,
-        model: None,
-        effort: None,
-        timeout: Duration::from_secs(1),
-        leave_running: false,
     }
 }
 
@@ -219,8 +203,7 @@ fn s61_a_copy_that_was_searched_for_and_changed_is_found_out() {
         for spawn in 0..SPAWNS / 5 {
             let node = ["review", "fix", "plan"][spawn % 3];
             // A copy whose making was disturbed is no copy: that spawn does not happen.
-            let Ok(given) = scene.copies.before_spawn(&invocation(node), &Cancel::new().expect("a pipe"))
-            else {
+            let Ok(given) = scene.copies.before_spawn(&Invocation::plain(node), &going_on()) else {
                 continue;
             };
             let read = scene.read_otherwise(node, &given);
@@ -268,7 +251,7 @@ fn a_copy_that_cannot_be_made_is_told_as_the_engines() {
     let scene = Scene::new();
     everything(&scene.person.home().staged());
     fs::remove_dir_all(scene.person.home().staged()).unwrap();
-    let Err(why) = scene.copies.before_spawn(&invocation("review"), &Cancel::new().expect("a pipe")) else {
+    let Err(why) = scene.copies.before_spawn(&Invocation::plain("review"), &going_on()) else {
         panic!("there is no room")
     };
     assert!(why.starts_with("its private copy of the agent cannot be made: "), "{why}");

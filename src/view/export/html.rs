@@ -30,7 +30,7 @@ struct Kept {
 
 /// Writes the page.
 pub(super) fn write(export: &Export, out: &mut dyn Write) -> Result<(), ExportError> {
-    let recording = Recording::of(export.id(), &export.dir, export.probe, &export.shape)?;
+    let recording = Recording::of(export.id(), &export.home, export.probe, &export.shape)?;
     let kept = Kept { at: export.at.as_millisecond(), recording };
     let nonce = hex::random::<32>().map_err(ExportError::Randomness)?;
     let metas = format!("{}\n{}", policy(&nonce), pages::about(&export.build));

@@ -21,7 +21,7 @@ use jiff::tz::TimeZone;
 use crate::record::snapshot_reader::{Outline, SnapshotError};
 use crate::record::status::Status;
 use crate::record::stream::StreamError;
-use crate::record::{RunDir, RunId};
+use crate::record::{Home, RunDir, RunId};
 use crate::view::history::show::Shown;
 use crate::view::history::{Prober, ReadError};
 use crate::view::web::{Build, Shape};
@@ -95,6 +95,7 @@ pub enum ExportError {
 /// A run that was read to be written.
 pub struct Export {
     shown: Shown,
+    home: Home,
     dir: RunDir,
     probe: Prober,
     shape: Shape,
@@ -104,24 +105,25 @@ pub struct Export {
 }
 
 impl Export {
-    /// Reads the run `id` in `dir`. `at` is the moment of it, `zone` that of the times that people read.
+    /// Reads the run `id` of `home`. `at` is the moment of it, `zone` that of the times that people read.
     ///
     /// # Errors
     /// When the run cannot be read.
     pub fn read(
         id: RunId,
-        dir: &RunDir,
+        home: &Home,
         probe: Prober,
         (at, zone): (Timestamp, TimeZone),
         build: Build,
     ) -> Result<Self, ReadError> {
-        let shown = Shown::read(id, dir, probe)?;
-        let shape = match Outline::<Shape>::read(dir) {
+        let dir = home.run(&id);
+        let shown = Shown::read(id, &dir, probe)?;
+        let shape = match Outline::<Shape>::read(&dir) {
             Ok(outline) => outline.graph,
             Err(SnapshotError::Missing { .. }) => Shape::default(),
             Err(error) => return Err(error.into()),
         };
-        Ok(Export { shown, dir: dir.clone(), probe, shape, at, zone, build })
+        Ok(Export { shown, home: home.clone(), dir, probe, shape, at, zone, build })
     }
 
     /// Whether more of the run is to come.

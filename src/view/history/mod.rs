@@ -5,6 +5,7 @@
 
 pub mod critical;
 pub mod drawing;
+pub mod goal;
 pub mod judged;
 pub mod list;
 pub mod lookup;

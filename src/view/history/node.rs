@@ -11,7 +11,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::graph::NodeId;
-use crate::record::attempts::{self, AttemptId, Said};
+use crate::record::assessment::Assessment;
+use crate::record::attempts::{self, AttemptId, Caller, Said};
 use crate::record::{Record, RunDir};
 use crate::text::sanitize;
 use crate::text::{duration, suggest};
@@ -65,12 +66,19 @@ pub fn show(
     look: Look,
     out: &mut dyn Write,
 ) -> Result<(), NodeError> {
-    let (id, record) = find(shown, dir, node)?;
-    writeln!(out, "{}", title(shown, &id, record, look))?;
+    let Found { id, record, caller } = find(shown, dir, node)?;
+    let title = match caller {
+        Some(caller) => title_of_calls(shown, caller),
+        None => title(shown, &id, record, look),
+    };
+    writeln!(out, "{title}")?;
     let attempts = attempts(dir, &id);
     for attempt in &attempts {
         let round = if attempt.round > 0 { format!(", round {}", attempt.round) } else { String::new() };
-        let heading = format!("attempt {} of leg {}{round}", attempt.attempt, attempt.leg);
+        let heading = match caller {
+            Some(_) => format!("call {}", attempt.attempt),
+            None => format!("attempt {} of leg {}{round}", attempt.attempt, attempt.leg),
+        };
         writeln!(out, "\n{}", look.paint(style::BUSY, &heading))?;
         section(out, look, "prompt", attempt.prompt.as_deref())?;
         section(out, look, "reply", attempt.reply.as_deref())?;
@@ -103,7 +111,7 @@ pub fn json(shown: &Shown, dir: &RunDir, node: &str) -> Result<String, NodeError
         #[serde(skip_serializing_if = "Option::is_none")]
         failed: Option<String>,
     }
-    let (id, record) = find(shown, dir, node)?;
+    let Found { id, record, .. } = find(shown, dir, node)?;
     Ok(run_json::print(&Document {
         schema: run_json::SCHEMA,
         run_id: shown.run.id.as_str(),
@@ -131,13 +139,27 @@ pub(crate) fn produced(dir: &RunDir, node: &str) -> Option<String> {
     text(&dir.artifact(&NodeId::parse(node)?))
 }
 
-/// The node that `text` names, if anything in the run speaks of it.
-fn find<'a>(shown: &'a Shown, dir: &RunDir, text: &str) -> Result<(NodeId, Option<&'a Record>), NodeError> {
+/// Who is shown.
+struct Found<'a> {
+    id: NodeId,
+    record: Option<&'a Record>,
+    /// Who it is, where it is no node.
+    caller: Option<Caller>,
+}
+
+/// The node that `text` names, if anything in the run speaks of it; else the planner or the judge of that name, if it was
+/// asked.
+fn find<'a>(shown: &'a Shown, dir: &RunDir, text: &str) -> Result<Found<'a>, NodeError> {
     let id = NodeId::parse(text);
     let record = shown.rows.get(text).map(|row| &row.record);
     let skipped = shown.skipped.iter().any(|skipped| skipped.node == text);
-    match id {
-        Some(id) if record.is_some() || skipped || is_kept(dir, &id) => Ok((id, record)),
+    if let Some(id) = id
+        && (record.is_some() || skipped || is_kept(dir, &id))
+    {
+        return Ok(Found { id, record, caller: None });
+    }
+    match Caller::parse(text).map(|caller| (caller, caller.id())) {
+        Some((caller, id)) if is_kept(dir, &id) => Ok(Found { id, record: None, caller: Some(caller) }),
         _ => Err(NodeError::Unknown {
             run: shown.run.id.to_string(),
             node: sanitize::one_line(text).into_owned(),
@@ -176,6 +198,17 @@ fn title(shown: &Shown, id: &NodeId, record: Option<&Record>, look: Look) -> Str
         record.cost(),
         duration::format(record.took())
     )
+}
+
+fn title_of_calls(shown: &Shown, caller: Caller) -> String {
+    let cost = match caller {
+        Caller::Planner => Some(shown.run.planning()),
+        Caller::Assessor => shown.goal.as_ref().and_then(|goal| goal.verdict.as_ref()).map(Assessment::cost),
+    };
+    // What no verdict came of is told by the goal's summary alone.
+    let cost = cost.map(|cost| format!("\ncost {cost}")).unwrap_or_default();
+    let (first, rest) = caller.title().split_at(1);
+    format!("{}{rest} of run {}{cost}", first.to_uppercase(), shown.run.id)
 }
 
 fn section(out: &mut dyn Write, look: Look, name: &str, text: Option<&str>) -> io::Result<()> {

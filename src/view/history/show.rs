@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::record::attempts::Caller;
 use crate::record::event::Skipped;
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
-use crate::record::planning::PlanningNote;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{self, StreamError};
@@ -19,6 +19,7 @@ use crate::text::duration;
 use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::text::table::{Align, Cell, Table};
+use crate::view::history::goal::Goal;
 use crate::view::history::run_json::{self, RunJson};
 use crate::view::history::{Prober, ReadError, Run, children_ended, hint, larger, larger_usage, lost};
 use crate::view::term::style::{self, Look};
@@ -33,6 +34,8 @@ pub struct Shown {
     pub rows: BTreeMap<String, Row>,
     /// The nodes that never ran.
     pub skipped: Vec<Skipped>,
+    /// What a planned run is for.
+    pub goal: Option<Goal>,
     dir: RunDir,
     stream_error: Option<StreamError>,
 }
@@ -95,6 +98,7 @@ impl Shown {
             run: Run { id, legs, brief, status, children_ended, lost },
             rows,
             skipped,
+            goal: Goal::read(dir),
             dir: dir.clone(),
             stream_error,
         })
@@ -123,6 +127,7 @@ impl Shown {
             schema: run_json::SCHEMA,
             run: RunJson::from(&self.run),
             directory: self.dir.path().to_string_lossy().into_owned(),
+            goal: self.goal.as_ref(),
             nodes: self.rows.iter().map(|(id, row)| self.node_json(id, row)).collect(),
             skipped: &self.skipped,
         }
@@ -165,7 +170,8 @@ impl Shown {
         ];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
         let facts = if facts.is_empty() { String::new() } else { facts.join(", ") + "\n" };
-        facts + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n"
+        let goal = self.goal.as_ref().map(Goal::lines).unwrap_or_default();
+        facts + &sanitize::one_line(&self.dir.path().to_string_lossy()) + "\n" + &goal
     }
 
     fn table(&self, look: Look, zone: &TimeZone) -> Table {
@@ -246,26 +252,40 @@ impl Shown {
     }
 
     fn why_empty(&self) -> String {
-        let planned = || PlanningNote::read(&self.dir).map(|note| sanitize::one_line(&note.why).into_owned());
         match self.run.status {
             None if self.stream_error.is_none() => "the run has said nothing so far".to_owned(),
             Some(Status::Planning) => "it is being planned".to_owned(),
-            Some(Status::Running) => "none has settled".to_owned(),
-            Some(Status::Abandoned) if self.run.legs.planning => {
-                "its process was gone before there was a plan; plan the goal again".to_owned()
-            }
+            Some(Status::Abandoned) if self.run.legs.planning => self.why_no_plan().to_owned(),
             Some(Status::Abandoned) => {
                 "its process is gone and left nothing to resume; run the graph again".to_owned()
             }
-            Some(Status::Fail) => {
-                let why = planned().unwrap_or_else(|| "the run ended before any node settled".to_owned());
-                match self.dir.rejected().exists() {
-                    true => format!("{why}; what was refused is kept as rejected.json"),
-                    false => why,
-                }
-            }
+            Some(Status::Fail) => self.why_nothing_ran(),
             _ => "none has settled".to_owned(),
         }
+    }
+
+    /// What became of the plan of a run that lost its process before it ran it.
+    fn why_no_plan(&self) -> &'static str {
+        match (self.dir.plan().exists(), self.dir.rejected().exists()) {
+            (true, _) => "its process was gone before the plan was run; the plan is kept as graph.json",
+            (_, true) => {
+                "its process was gone before there was a plan; a reply that was refused is kept as rejected.json; plan the goal again"
+            }
+            _ => "its process was gone before there was a plan; plan the goal again",
+        }
+    }
+
+    /// Why a run failed before its first node. A plan that came to nothing says so.
+    fn why_nothing_ran(&self) -> String {
+        let why = match self.run.legs.detail.as_str() {
+            "" => "the run ended before any node settled".into(),
+            detail => sanitize::one_line(detail),
+        };
+        let refused = self.dir.rejected().symlink_metadata().is_ok();
+        let kept = if refused { "; what was refused is kept as rejected.json" } else { "" };
+        let asked = self.dir.attempts(&Caller::Planner.id()).symlink_metadata().is_ok();
+        let said = format!("\nwhat was asked and said: omg show {} planner", self.run.id);
+        format!("{why}{kept}{}", if asked { &said } else { "" })
     }
 }
 
@@ -275,6 +295,8 @@ pub(crate) struct Document<'a> {
     schema: u32,
     run: RunJson<'a>,
     directory: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<&'a Goal>,
     nodes: Vec<NodeJson<'a>>,
     skipped: &'a [Skipped],
 }

@@ -6,8 +6,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::graph::node::PermissionMode;
-use crate::graph::{Node, NodeId, Work};
+use crate::graph::estimate::Estimate;
+use crate::graph::node::{Feedback, Model, PermissionMode, Retry};
+use crate::graph::{Bounds, Node, NodeId, OnFail, Work};
 use crate::node::runtime::{RuntimeKind, codex};
 use crate::plan::call::{Plan, Replanned};
 use crate::plan::evidence::{Answer, Evidence};
@@ -39,6 +40,18 @@ Ceiling: planned nodes load your own configuration, as --accept-loaded-user-conf
 and MCP servers. It widens neither the sandbox nor what is asked. No API key comes back.
 ";
 
+/// What a mode means for a node that nobody watches; nothing of the one that is usual.
+fn meaning(mode: PermissionMode) -> Option<&'static str> {
+    match mode {
+        PermissionMode::Auto => None,
+        PermissionMode::AcceptEdits => Some("acceptEdits: edits below this directory are made unasked"),
+        PermissionMode::BypassPermissions => Some("bypassPermissions: nothing is asked or refused"),
+        PermissionMode::DontAsk => Some("dontAsk: what no rule of the node allows is refused"),
+        PermissionMode::Manual => Some("manual: what would be asked is refused, since nobody is there"),
+        PermissionMode::Plan => Some("plan: the node reads, and changes nothing"),
+    }
+}
+
 /// A plan, and what is told with it.
 #[derive(Debug)]
 pub struct Screen<'a> {
@@ -60,6 +73,8 @@ pub struct Screen<'a> {
     pub evidence: &'a Evidence,
     /// What is said of checkouts elsewhere.
     pub unisolated: Option<&'a str>,
+    /// The bounds that the run will have.
+    pub bounds: Bounds,
 }
 
 impl Screen<'_> {
@@ -67,7 +82,9 @@ impl Screen<'_> {
     pub fn print(&self) -> String {
         let mut out = self.header();
         out.extend(self.plan.graph.nodes().iter().map(|node| self.node(node)));
+        out.push_str(&self.at_worst());
         out.push('\n');
+        out.push_str(&self.modes());
         out.push_str(&self.ceiling());
         out.extend(self.verify.map(|verify| attached(&self.plan.attached, verify)));
         out.push_str(&self.no_evidence());
@@ -103,11 +120,66 @@ impl Screen<'_> {
                 format!(" [sandbox: {}]", codex::sandbox(mode))
             }
             RuntimeKind::Claude | RuntimeKind::Rehearsal => {
-                format!(" [tools: {}]", model.allowed_tools.as_deref().unwrap_or_default().join(", "))
+                let tools = model.allowed_tools.as_deref().unwrap_or_default().join(", ");
+                let mode = model.permission_mode.map(|mode| format!(" [mode: {}]", mode.as_str()));
+                format!(" [tools: {tools}]{}", mode.unwrap_or_default())
             }
         };
         let agent = model.agent.as_ref().map(|agent| format!(" [agent: {agent}]")).unwrap_or_default();
-        format!("  - {}\n", sanitize::one_line(&format!("{}{after}{limits}{agent}", node.id)))
+        let line = format!("{}{after}{limits}{agent}", node.id);
+        format!("  - {}\n{}", sanitize::one_line(&line), self.terms(node, model))
+    }
+
+    /// What the plan says of how long, how dear and how often, where it says anything.
+    fn terms(&self, node: &Node, model: &Model) -> String {
+        let again = |max: u32, what: &str| format!("{max} more {what}{}", if max == 1 { "" } else { "s" });
+        let causes = |retry: &Retry| {
+            let causes: Vec<&str> = retry.on.iter().map(|cause| cause.as_str()).collect();
+            format!("{} after {}", again(retry.max, "attempt"), causes.join(", "))
+        };
+        let rerun = |arc: &Feedback| {
+            let target = &self.plan.graph.node(arc.rerun).id;
+            format!("{} from {target} on when its check fails", again(arc.max, "round"))
+        };
+        let terms = [
+            node.timeout.map(|timeout| format!("at most {}", duration::exact(timeout))),
+            model.budget.map(|budget| format!("budget {budget}")),
+            (node.retry.max > 0).then(|| causes(&node.retry)),
+            node.feedback.as_ref().map(rerun),
+        ];
+        let terms: Vec<String> = terms.into_iter().flatten().collect();
+        if terms.is_empty() { String::new() } else { format!("      {}\n", terms.join("; ")) }
+    }
+
+    /// Everything together, every attempt and every round of every loop used up.
+    fn at_worst(&self) -> String {
+        let graph = &self.plan.graph;
+        let estimate = Estimate { bounds: self.bounds, ..Estimate::of(graph) };
+        let (count, wall) = (estimate.executions(), duration::exact(estimate.wall()));
+        let executions = if count == 1 { "execution" } else { "executions" };
+        let dollars = match estimate.spend().filter(|_| self.runtime != RuntimeKind::Codex) {
+            Some(spend) => format!("{spend} by budgets"),
+            None => "with no bound on dollars".to_owned(),
+        };
+        let goes_on = if graph.on_fail == OnFail::Continue {
+            "; after a failure it goes on with what does not depend on it"
+        } else {
+            ""
+        };
+        format!("At worst {count} {executions}, {dollars}, in {wall} by timeouts{goes_on}.\n")
+    }
+
+    /// What the modes mean that the plan asks for, of those that the word on the ceiling leaves out.
+    fn modes(&self) -> String {
+        if self.runtime == RuntimeKind::Codex {
+            return String::new();
+        }
+        let is_used = |mode: &PermissionMode| {
+            let asks = |node: &Node| matches!(&node.work, Work::Model(model) if model.permission_mode == Some(*mode));
+            self.plan.graph.nodes().iter().any(asks)
+        };
+        let used = PermissionMode::ALL.into_iter().filter(is_used);
+        used.filter_map(meaning).map(|meaning| format!("Mode {meaning}.\n")).collect()
     }
 
     fn ceiling(&self) -> String {
@@ -171,8 +243,10 @@ impl Again<'_> {
         for node in self.skills {
             writeln!(out, "{node} has no skills in this leg: {told}").ok();
         }
-        if self.loaded {
-            out.push_str(if self.runtime == RuntimeKind::Codex { CODEX_LOADED } else { LOADED });
+        match (self.loaded, self.runtime) {
+            (true, RuntimeKind::Codex) => out.extend([codex::SANDBOX, "\n", CODEX_LOADED]),
+            (true, _) => out.push_str(LOADED),
+            (false, _) => {}
         }
         out
     }
@@ -222,9 +296,9 @@ mod tests {
         {"id":"work","prompt":"x","allowed_tools":["Read","Edit","Bash(git *)"]},
         {"id":"check","depends_on":["work"],"prompt":"x","allowed_tools":["Read"]}]}"#;
 
-    fn plan(configuration: Configuration, verify: Option<&VerifyCommand>) -> Plan {
+    fn plan(reply: &str, configuration: Configuration, verify: Option<&VerifyCommand>) -> Plan {
         let terms = Terms { inputs: Default::default(), configuration };
-        let mut accepted = read(REPLY, &terms).expect("a plan");
+        let mut accepted = read(reply, &terms).expect("a plan");
         let mut attached = Vec::new();
         if let Some(verify) = verify {
             (accepted.graph, attached) =
@@ -247,12 +321,22 @@ mod tests {
                 refusals: vec!["node \"work\": cwd: no".into()],
                 spec: "{}".into(),
             }),
+            said: Vec::new(),
             warnings: Vec::new(),
         }
     }
 
     fn screen(runtime: RuntimeKind, configuration: Configuration, verify: Option<&VerifyCommand>) -> String {
-        let plan = plan(configuration, verify);
+        screen_of(REPLY, runtime, configuration, verify)
+    }
+
+    fn screen_of(
+        reply: &str,
+        runtime: RuntimeKind,
+        configuration: Configuration,
+        verify: Option<&VerifyCommand>,
+    ) -> String {
+        let plan = plan(reply, configuration, verify);
         let stated = if verify.is_some() { Stated::Command } else { Stated::Accepted };
         let evidence = decide(Vec::new(), stated).expect("an answer");
         Screen {
@@ -265,8 +349,33 @@ mod tests {
             verify,
             evidence: &evidence,
             unisolated: Some("WARNING: elsewhere\n"),
+            bounds: plan.graph.bounds,
         }
         .print()
+    }
+
+    #[test]
+    fn a_node_is_told_with_its_mode_and_with_all_that_the_plan_asks_for_it() {
+        let reply = r#"{"name":"dates","on_fail":"continue","nodes":[
+            {"id":"work","prompt":"{{ feedback.check }}","allowed_tools":["Edit"],"permission_mode":"acceptEdits","timeout":"45m","budget_usd":1.5,
+             "retry":{"max":2,"on":["timeout","nonzero_exit"]}},
+            {"id":"look","prompt":"x","allowed_tools":["Read"],"permission_mode":"plan"},
+            {"id":"check","depends_on":["work"],"prompt":"x","allowed_tools":["Read"],"success_check":{"result_matches":"^PASS"},
+             "feedback":{"rerun":"work","max":1}}]}"#;
+        let text = screen_of(reply, RuntimeKind::Claude, Configuration::Isolated, None);
+        let from = text.find("  - work").expect("the nodes");
+        let to = text.find("Agents: none").expect("what follows");
+        insta::assert_snapshot!(&text[from..to]);
+    }
+
+    #[test]
+    fn bounds_hold_the_worst_case_back() {
+        let reply = r#"{"max_executions":3,"nodes":[{"id":"a","prompt":"x","allowed_tools":["Read"],"budget_usd":1,
+            "retry":{"max":3,"on":["timeout"]}}]}"#;
+        let text = screen_of(reply, RuntimeKind::Claude, Configuration::Isolated, None);
+        assert!(text.contains("\nAt worst 3 executions, $4.0000 by budgets, in "), "{text}");
+        let text = screen_of(reply, RuntimeKind::Codex, Configuration::Isolated, None);
+        assert!(text.contains("\nAt worst 3 executions, with no bound on dollars, in "), "{text}");
     }
 
     #[test]

@@ -4,12 +4,15 @@ use serde::Serialize;
 
 use super::run_api::{Shape, ShapeNode};
 use super::state;
+use crate::record::assessment::Assessment;
 use crate::record::legs::{NodeNow, NodeState, Nodes};
+use crate::record::snapshot::GoalState;
 use crate::record::snapshot_reader::{Brief, Outline, SnapshotError};
 use crate::record::status::{self, Status};
 use crate::record::stream::{Follow, StreamError, Word};
 use crate::record::{RunDir, RunId, Snapshot, Usage, Verdict};
 use crate::text::money::Cost;
+use crate::view::history::goal::one_line;
 use crate::view::history::{Lost, Prober, ReadError, Run, children_ended, hint, lost, waiting};
 
 /// The largest graph that is drawn on a card; of a larger one a card tells the counts.
@@ -76,6 +79,8 @@ struct Wire<'a> {
     nodes: Option<Vec<WireNode<'a>>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     waiting: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<WireGoal<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     rehearsal: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -86,6 +91,32 @@ struct Wire<'a> {
     children_ended: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+}
+
+/// What a planned run is for, as much as a card has room for.
+#[derive(Serialize)]
+struct WireGoal<'a> {
+    text: String,
+    cycle: u32,
+    max_cycles: u32,
+    first_run_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal_met: Option<bool>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    remaining: String,
+}
+
+impl<'a> WireGoal<'a> {
+    fn of(aim: &'a GoalState, verdict: Option<&Assessment>) -> Self {
+        WireGoal {
+            text: one_line(&aim.text),
+            cycle: aim.cycle,
+            max_cycles: aim.max_cycles,
+            first_run_id: &aim.first_run_id,
+            goal_met: verdict.map(|verdict| verdict.goal_met),
+            remaining: verdict.map(|verdict| one_line(&verdict.remaining)).unwrap_or_default(),
+        }
+    }
 }
 
 #[derive(Default, Serialize)]
@@ -117,6 +148,7 @@ pub(super) struct Reading {
     nodes: Nodes,
     shape: Option<Shape>,
     places: Places,
+    goal: Option<GoalState>,
     run: Run,
 }
 
@@ -146,6 +178,7 @@ impl Reading {
             nodes: Nodes::default(),
             shape: None,
             places: Places::new(),
+            goal: None,
             run,
         }
     }
@@ -176,7 +209,12 @@ impl Reading {
         self.run.status = status::derive(&self.run.legs, completion, || probe(dir));
         self.run.children_ended = children_ended(self.run.status, dir);
         self.run.lost = lost(self.run.status, &self.run.legs, self.run.brief.is_some(), dir);
-        Ok(card(&self.run, self.shape.as_ref().map_or("", |shape| &shape.name), self.wire_nodes()))
+        // It lies there before the feed begins, and stays as it is.
+        self.goal = self.goal.take().or_else(|| GoalState::read(dir));
+        let verdict = Assessment::read(dir);
+        let goal = self.goal.as_ref().map(|aim| WireGoal::of(aim, verdict.as_ref()));
+        let name = self.shape.as_ref().map_or("", |shape| &shape.name);
+        Ok(card(&self.run, name, goal, self.wire_nodes()))
     }
 
     fn read_snapshot(&mut self, dir: &RunDir) -> Result<(), ReadError> {
@@ -229,7 +267,7 @@ impl<'a> WireNode<'a> {
     }
 }
 
-fn card<'a>(run: &'a Run, name: &'a str, nodes: Vec<WireNode<'a>>) -> Card {
+fn card<'a>(run: &'a Run, name: &'a str, goal: Option<WireGoal<'a>>, nodes: Vec<WireNode<'a>>) -> Card {
     let cost = run.cost();
     let why = |told: &'a str| if run.status == Some(Status::Paused) { told } else { "" };
     let wire = Wire {
@@ -245,6 +283,7 @@ fn card<'a>(run: &'a Run, name: &'a str, nodes: Vec<WireNode<'a>>) -> Card {
         counts: Counts::of(&nodes),
         nodes: (nodes.len() <= DRAWN_MAX).then_some(nodes),
         waiting: if run.status == Some(Status::Paused) { waiting(run) } else { &[] },
+        goal,
         rehearsal: run.is_rehearsal(),
         paused_because: why(&run.legs.detail),
         held_until: why(&run.legs.held_until),
@@ -268,7 +307,9 @@ pub(super) fn settled(run: &Run, dir: &RunDir) -> Result<Card, ReadError> {
     let placed = outline.graph.nodes.iter().zip(places(&outline.graph));
     let stands = |id: &str| state::of_node(word(id), false, run.status);
     let nodes = placed.map(|(node, at)| WireNode::of(node, at, stands(&node.id))).collect();
-    Ok(card(run, &outline.graph.name, nodes))
+    let (aim, verdict) = (GoalState::read(dir), Assessment::read(dir));
+    let goal = aim.as_ref().map(|aim| WireGoal::of(aim, verdict.as_ref()));
+    Ok(card(run, &outline.graph.name, goal, nodes))
 }
 
 impl Counts {

@@ -55,6 +55,8 @@ struct State {
 struct Entry {
     /// The files that it was made from.
     stamp: Option<Stamp>,
+    /// Whether a judge had said something of it, which no other file tells.
+    is_judged: bool,
     brief: CardBrief,
     json: Option<Arc<str>>,
     /// What the listing told of a run that has ended, until its card is made.
@@ -295,7 +297,8 @@ impl Cards {
     fn refresh(&self, state: &mut State, id: &RunId) {
         let dir = self.home.run(id);
         let is_same = |entry: &Entry| {
-            !entry.brief.is_in_flight() && entry.stamp.is_some() && entry.stamp == Stamp::of(&dir)
+            let is_known = entry.stamp.is_some() && entry.stamp == Stamp::of(&dir);
+            !entry.brief.is_in_flight() && is_known && entry.is_judged == is_judged(&dir)
         };
         if state.cards.get(id).is_some_and(is_same) {
             return;
@@ -374,10 +377,11 @@ fn take(queue: &Receiver<Bytes>, stream: &mut Stream) -> io::Result<()> {
 
 impl Entry {
     fn of(brief: CardBrief) -> Self {
-        Entry { stamp: None, brief, json: None, listed: None, reading: None }
+        Entry { stamp: None, is_judged: false, brief, json: None, listed: None, reading: None }
     }
 
     fn read(&mut self, id: &RunId, dir: &RunDir, probe: Prober) -> Card {
+        self.is_judged = is_judged(dir);
         let listed = self.listed.take().filter(|_| self.stamp == Stamp::of(dir));
         if let Some(card) = listed.and_then(|run| card::settled(&run, dir).ok()) {
             return card;
@@ -393,6 +397,10 @@ impl Entry {
             Err(error) => card::unreadable(id, &error.to_string()),
         }
     }
+}
+
+fn is_judged(dir: &RunDir) -> bool {
+    dir.assessment().symlink_metadata().is_ok()
 }
 
 impl State {

@@ -18,6 +18,7 @@ use super::http::{self, Stream};
 use super::sse::{self, Bytes, HEARTBEAT, QUEUE};
 use super::state;
 use super::watcher::Watcher;
+use crate::record::assessment::Assessment;
 use crate::record::lock::Probe;
 use crate::record::stream::{Follow, Line, StreamError, Word};
 use crate::record::{EventKind, Home, RunDir, RunId};
@@ -53,6 +54,8 @@ struct Tail {
     readers: Vec<Sender<Frame>>,
     /// What the lock said when the status was last told.
     lock: Option<Probe>,
+    /// Whether a judge had said something of the run then.
+    is_judged: bool,
     status: String,
 }
 
@@ -161,6 +164,7 @@ impl Feed {
             newer: false,
             readers: Vec::new(),
             lock: None,
+            is_judged: false,
             status: String::new(),
         };
         Feed { id: id.clone(), dir: dir.clone(), probe, tail: Mutex::new(tail) }
@@ -184,6 +188,9 @@ impl Feed {
             let found = (self.probe)(&self.dir);
             turned |= tail.lock != Some(found);
             tail.lock = Some(found);
+            // That comes after the end of the run, and no event tells of it.
+            let is_judged = self.dir.assessment().symlink_metadata().is_ok();
+            turned |= std::mem::replace(&mut tail.is_judged, is_judged) != is_judged;
         }
         if turned {
             let status = status(&self.id, &self.dir, self.probe);
@@ -338,11 +345,14 @@ pub(super) fn status(id: &RunId, dir: &RunDir, probe: Prober) -> String {
         run: RunJson<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        goal_met: Option<bool>,
     }
     let told = match Run::read(id.clone(), dir, probe) {
         Ok(run) => serde_json::to_string(&Status {
             state: state::of_run(run.status),
             hint: hint(&run),
+            goal_met: Assessment::read(dir).map(|verdict| verdict.goal_met),
             run: RunJson::from(&run),
         }),
         Err(error) => serde_json::to_string(&serde_json::json!({

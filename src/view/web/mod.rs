@@ -165,12 +165,12 @@ impl Heed for Attendant {
 /// The run that is shown otherwise when `below`, a path among the runs, changed: its directory itself, or a file that tells
 /// how it stands.
 fn run_of(below: &Path) -> Option<&str> {
+    const TELLING: [&str; 5] = ["events.jsonl", "state.json", "resume.lock", "guard.json", "assess.json"];
     let mut names = below.iter().map(|name| name.to_str());
     let run = names.next()??;
     match (names.next(), names.next()) {
-        (None, _) | (Some(Some("events.jsonl" | "state.json" | "resume.lock" | "guard.json")), None) => {
-            Some(run)
-        }
+        (None, _) => Some(run),
+        (Some(Some(name)), None) if TELLING.contains(&name) => Some(run),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use super::transcript::Projects;
 use crate::graph::NodeId;
 use crate::record::attempts;
 use crate::record::stream::{Follow, StreamError, Word};
-use crate::record::{RunDir, RunId};
+use crate::record::{Home, RunDir, RunId};
 use crate::view::history::Prober;
 
 /// As much of one text as the page shows, in bytes.
@@ -39,23 +39,26 @@ struct Text {
 }
 
 impl Recording {
-    /// Records the run `id` in `dir`, whose graph is `shape`.
+    /// Records the run `id` of `home`, whose graph is `shape`.
     ///
     /// # Errors
     /// When its feed cannot be read.
     pub(in crate::view) fn of(
         id: &RunId,
-        dir: &RunDir,
+        home: &Home,
         probe: Prober,
         shape: &Shape,
     ) -> Result<Self, StreamError> {
         let projects = Projects::default();
+        let dir = home.run(id);
         let run = OneRun { id, dir: dir.clone(), probe, projects: &projects };
         let mut recorder = Recorder::default();
-        recorder.feed(dir)?;
+        recorder.feed(&dir)?;
         recorder.document("api/graph".to_owned(), run.graph());
         recorder.document("api/run".to_owned(), run.run());
         recorder.document("api/path".to_owned(), run.path());
+        recorder.document("api/goal".to_owned(), run.goal(home));
+        recorder.text("api/refused".to_owned(), run.refused());
         let nodes: Vec<NodeId> = shape.nodes.iter().filter_map(|node| NodeId::parse(&node.id)).collect();
         for node in &nodes {
             recorder.document(format!("api/attempts {node}"), run.attempts_of(node));
@@ -63,9 +66,9 @@ impl Recording {
             recorder.text(format!("api/failed {node}"), run.failed_of(node));
         }
         for node in &nodes {
-            recorder.said(dir, node);
+            recorder.said(&dir, node);
         }
-        Ok(recorder.finish(feeds::status(id, dir, probe)))
+        Ok(recorder.finish(feeds::status(id, &dir, probe)))
     }
 }
 

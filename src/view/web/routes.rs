@@ -114,6 +114,8 @@ impl Routes {
             "" | "index.html" => pages::page(pages::RUN, &self.token, &self.site),
             "api/graph" => run.graph(),
             "api/run" => run.run(),
+            "api/goal" => run.goal(&self.site.home),
+            "api/refused" => run.refused(),
             "api/events" => self.events(run.id, request),
             "api/result" => run.result(request),
             "api/failed" => run.failed(request),

@@ -9,16 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use super::diff::{self, LookIntoLanes};
 use super::http::{Answer, Request};
+use super::state;
 use super::transcript::{self, Projects};
 use crate::graph::draw::{Drawing, Kind};
 use crate::graph::{self, NodeId};
 use crate::record::attempts::{self, Said};
 use crate::record::legs::{NodeState, Nodes};
+use crate::record::snapshot::GoalState;
 use crate::record::snapshot_reader::SnapshotError;
 use crate::record::status::Status;
 use crate::record::stream::{self, open_regular};
-use crate::record::{RunDir, RunId, Snapshot};
+use crate::record::{Home, RunDir, RunId, Snapshot};
 use crate::view::history::critical::Took;
+use crate::view::history::goal::{self, CycleRun, Goal};
+use crate::view::history::run_json::CostJson;
 use crate::view::history::show::Shown;
 use crate::view::history::{Prober, Run, hint};
 
@@ -112,6 +116,8 @@ impl OneRun<'_> {
             nodes: Option<Vec<ShapeNode>>,
             #[serde(skip_serializing_if = "Option::is_none")]
             drawing: Option<Drawing>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            goal: Option<GoalState>,
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             abandoned: bool,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +147,7 @@ impl OneRun<'_> {
                 name,
                 nodes,
                 drawing,
+                goal: GoalState::read(&self.dir),
                 abandoned,
                 hint: run.as_ref().filter(|_| abandoned).and_then(hint),
                 transcript_note: snapshot.and_then(|snapshot| transcript::note(&snapshot.runtime)),
@@ -154,6 +161,52 @@ impl OneRun<'_> {
             Ok(shown) => Answer::of(200, "application/json", shown.json()),
             Err(error) => Answer::text(500, error.to_string()),
         }
+    }
+
+    /// `GET api/goal`: what a planned run is for, what its judge said, and the runs of the goal's cycles below `home`.
+    pub(super) fn goal(&self, home: &Home) -> Answer {
+        #[derive(Serialize)]
+        struct Document {
+            #[serde(flatten)]
+            goal: Goal,
+            /// Whether its plan was refused.
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            refused: bool,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            cycles: Vec<Cycle>,
+        }
+        #[derive(Serialize)]
+        struct Cycle {
+            run_id: String,
+            cycle: u32,
+            state: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            goal_met: Option<bool>,
+            #[serde(flatten)]
+            cost: CostJson,
+        }
+        let Some(goal) = Goal::read(&self.dir) else { return Answer::empty() };
+        let found =
+            if goal.has_cycles() { goal::cycles(home, &goal.aim, self.probe) } else { Ok(Vec::new()) };
+        let cycle = |it: CycleRun| Cycle {
+            run_id: it.run.to_string(),
+            cycle: it.cycle,
+            state: state::of_run(it.status),
+            goal_met: it.goal_met,
+            cost: it.cost.into(),
+        };
+        match found {
+            Ok(runs) => {
+                let refused = self.dir.rejected().symlink_metadata().is_ok();
+                json(200, &Document { goal, refused, cycles: runs.into_iter().map(cycle).collect() })
+            }
+            Err(error) => Answer::text(500, error.to_string()),
+        }
+    }
+
+    /// `GET api/refused`: what the planner's last reply held, if its plan was refused.
+    pub(super) fn refused(&self) -> Answer {
+        sent(&self.dir.rejected())
     }
 
     /// `GET api/result?node=`.

@@ -41,6 +41,8 @@ fn every_route_of_a_run_answers_as_the_contract_says() {
         ("/api/said?node=a&attempt=1-0-1&what=nothing", 404, "text/plain; charset=utf-8"),
         ("/api/said?node=zz&attempt=1-0-1&what=reply", 404, "text/plain; charset=utf-8"),
         ("/api/path", 200, "application/json"),
+        ("/api/goal", 204, ""),
+        ("/api/refused", 204, ""),
         ("/api/diff?node=g", 200, "application/json"),
         ("/api/transcript?node=a", 204, ""),
         ("/api/transcript?node=zz", 404, "text/plain; charset=utf-8"),

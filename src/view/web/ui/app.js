@@ -1,6 +1,7 @@
 // The page of one run: takes the feed, keeps the model, and has the parts of the page show it.
 import { byId, h, meta, omg } from './dom.js';
 import { element, followTails, link, update } from './entry.js';
+import { goal } from './goal.js';
 import { mapPanel } from './map_panel.js';
 import { abandon, counts, elapsed, empty, fold, stateOf } from './model.js';
 import { notify, offer } from './notify.js';
@@ -93,12 +94,14 @@ function parsed(text) {
 async function askGraph() {
   const asked = await ask('api/graph').then((answer) => (answer.ok ? answer.json() : null), () => null);
   if (!asked?.available) {
-    if (isLive) setTimeout(askGraph, GRAPH_MS);
+    if (isLive && !(page.status && isOver())) setTimeout(askGraph, GRAPH_MS);
     return graph;
   }
+  const isFirst = !graph.available;
   const isNew = JSON.stringify(asked.drawing) !== JSON.stringify(graph.drawing);
   graph = asked;
   if (isNew) panel.draw(graph.drawing, link);
+  if (isFirst) showStanding();
   draw();
   return graph;
 }
@@ -232,6 +235,7 @@ function showStatus(status) {
   if (status.state === 'abandoned') abandon(model).forEach((entry) => queue.add(entry));
   showStanding();
   draw();
+  aim.refresh(status);
   if (before && before !== status.state && isOver()) announce(status);
 }
 
@@ -259,7 +263,8 @@ function hint(status, waiting) {
   else if (status.state === 'failed') said.push(...failures());
   if (status.state === 'paused' && status.held_until && !waiting) said.push(h('strong', {}, `can go on after ${moment(status.held_until)}`));
   if (!page.isHeard) said.push(h('span', { class: 'problem' }, 'the server of this page does not answer; this goes on with it:'), omg(`serve ${id}`));
-  const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && !(status.state === 'abandoned' && !graph.available);
+  // What saved nothing, as a plan that was refused, has nothing to go on with.
+  const goesOn = ['paused', 'failed', 'abandoned'].includes(status.state) && !waiting && graph.available;
   const lines = [goesOn && `resume ${id} --retry-failed`, isLive && status.in_flight && `stop ${id}`, `show ${id}`];
   return [...said, ...lines.filter(Boolean).map(omg)];
 }
@@ -313,6 +318,9 @@ async function askToken() {
 
 // ---- finding one's way
 
+/** Where the page of another run is; a view of one run alone has none. */
+const isAmongOthers = isLive && /\/run\/[^/]+\/$/.test(location.pathname);
+const aim = goal(byId('goal'), byId('cycle'), (id) => (isAmongOthers ? `../${encodeURIComponent(id)}/` : null));
 const panel = mapPanel();
 const times = timeline(byId('timeline'), link, () => ask('api/path').then((answer) => (answer.ok ? answer.json() : null), () => null));
 
@@ -405,7 +413,7 @@ addEventListener('keydown', (event) => {
   }
 });
 
-byId('all').hidden = !isLive || !/\/run\/[^/]+\/$/.test(location.pathname);
+byId('all').hidden = !isAmongOthers;
 byId('timeline').hidden = remembered('omg-timeline') !== 'open';
 byId('show-timeline').setAttribute('aria-expanded', String(!byId('timeline').hidden));
 if (isLive) followTails(() => [...byId('now').children].map((root) => root.card), () => graph.transcript_note);

@@ -4,7 +4,7 @@ import { miniature } from './map.js';
 import { notify, offer } from './notify.js';
 import { follow } from './stream.js';
 import './theme.js';
-import { duration, inert, mark, moment, money, quoted, word } from './words.js';
+import { duration, inert, mark, met, moment, money, quoted, word } from './words.js';
 
 const PAGE = 48;
 /** The height of the drawing of a broad graph; a narrow one is lower. */
@@ -59,7 +59,7 @@ function put(card) {
   render(root, card);
   place(root, card);
   arrange();
-  if (known && isLive(known.card) && !isLive(card)) notify(card.run_id, `${inert(card.name || card.run_id)}: ${standing(card)}`, () => root.querySelector('a').click());
+  if (known && isLive(known.card) && !isLive(card)) notify(card.run_id, `${named(card)}: ${standing(card)}`, () => root.querySelector('a').click());
 }
 
 /** How a run stands, in words. */
@@ -96,8 +96,9 @@ function render(root, card) {
   const lifts = card.nodes?.map((node) => node.held_until).filter(Boolean).sort()[0];
   const link = root.querySelector('a') ?? root.appendChild(h('a', { href: `run/${encodeURIComponent(card.run_id)}/` }));
   link.replaceChildren(
-    h('div', { class: 'title' }, h('span', {}, inert(card.name || card.run_id)), h('span', { class: 'word' }, `${mark(card.state)} ${word(card.state)}`)),
+    h('div', { class: 'title' }, h('span', {}, named(card)), h('span', { class: 'word' }, `${mark(card.state)} ${word(card.state)}`)),
     h('p', { class: 'quiet' }, h('code', {}, card.run_id), card.started_at ? ` · ${moment(card.started_at)}` : '', card.rehearsal ? ' · a rehearsal' : ''),
+    ...aim(card),
     asks ? h('p', { class: 'asks' }, inert(asks)) : '',
     lifts ? h('p', { class: 'asks' }, `${mark('held')} ${word('held')} until ${moment(lifts)}`) : '',
     small,
@@ -105,6 +106,17 @@ function render(root, card) {
   root.querySelector('.next')?.remove();
   if (goesOn(card)) root.append(h('p', { class: 'next' }, omg(`resume ${quoted(card.run_id)} --retry-failed`)));
   sift(root, card);
+}
+
+/** A run that is being planned has no graph with a name yet. */
+const named = (card) => inert(card.name || card.goal?.text || card.run_id);
+
+/** The goal of a planned run, and how far the goal is. */
+function aim({ name, goal }) {
+  if (!goal) return [];
+  const far = [goal.max_cycles > 1 && `cycle ${goal.cycle} of ${goal.max_cycles}`, goal.goal_met !== undefined && met(goal.goal_met), goal.remaining && `remaining: ${inert(goal.remaining)}`].filter(Boolean);
+  const lines = [name && ['aim', inert(goal.text)], far.length > 0 && ['quiet', far.join(' · ')]].filter(Boolean);
+  return lines.map(([kind, text]) => h('p', { class: `${kind} clamped`, dir: 'auto' }, text));
 }
 
 /** What a run waits for a person to do. */
@@ -182,7 +194,7 @@ scrolled.observe(byId('more'));
 
 function sift(root, card) {
   const text = byId('find').value.trim().toLowerCase();
-  const told = [inert(card.name ?? ''), card.run_id, card.state, word(card.state), card.waiting?.length > 0 ? standing(card) : ''];
+  const told = [inert(card.name ?? ''), inert(card.goal?.text ?? ''), card.run_id, card.state, word(card.state), card.waiting?.length > 0 ? standing(card) : ''];
   root.hidden = text !== '' && !told.join('\n').toLowerCase().includes(text);
 }
 

@@ -26,8 +26,13 @@ export function update(root, entry) {
 }
 
 function leg(entry) {
-  const what = entry.number === 1 ? 'run started' : `resumed: leg ${entry.number}`;
-  return h('li', { class: 'line' }, h('time', {}, moment(entry.started)), ` ${what}${entry.rehearsal ? ' · a rehearsal' : ''}`);
+  return h('li', { class: 'line' }, h('time', {}, moment(entry.started)), ` ${begun(entry)}${entry.rehearsal ? ' · a rehearsal' : ''}`);
+}
+
+function begun({ number, phase, planning }) {
+  if (phase === 'planning') return 'being planned';
+  if (planning) return `planned for ${money(planning.cost, planning.unknown)}: run started`;
+  return number === 1 ? 'run started' : `resumed: leg ${number}`;
 }
 
 function end(entry) {

@@ -4,7 +4,7 @@
 export function empty() {
   return {
     leg: 0, // the number of the last one, its planner call counted with it
-    legs: [], // {number, started, ended, outcome, detail}, times in ms
+    legs: [], // {number, started, ended, outcome, phase, planning: what that cost}, times in ms; one that is planned has two
     entries: [], // in the order in which they began; see `entry`
     latest: new Map(), // node id -> its last entry
     states: new Map(), // node id -> state
@@ -86,11 +86,14 @@ function charge(model, line) {
 function runStarted(model, line) {
   // What a dead leg left open has no end of its own.
   closeOpen(model, 'abandoned', model.last ?? time(line));
-  if (model.legs.length > 0) model.legs.at(-1).ended ??= model.last;
+  const before = model.legs.at(-1);
+  // A plan that was bought goes on with the leg that bought it.
+  const isPlanned = before?.phase === 'planning' && !line.phase && before.outcome === undefined;
+  if (before) before.ended ??= isPlanned ? time(line) : model.last;
   model.skipped = new Map();
-  const isPlanned = model.legs.at(-1)?.phase === 'planning' && !line.phase && model.legs.at(-1).outcome === undefined;
   if (!isPlanned) model.leg += 1;
-  const leg = { kind: 'leg', key: `leg-${model.legs.length + 1}`, number: model.legs.length + 1, order: ++model.settled, started: time(line), ended: null, rehearsal: line.rehearsal, phase: line.phase };
+  const planning = isPlanned ? { cost: line.cost_usd ?? 0, unknown: Boolean(line.cost_unknown) } : null;
+  const leg = { kind: 'leg', key: `leg-${model.legs.length + 1}`, number: model.leg, planning, order: ++model.settled, started: time(line), ended: null, rehearsal: line.rehearsal, phase: line.phase };
   model.legs.push(leg);
   model.entries.push(leg);
   model.touched.add(leg);

@@ -22,6 +22,9 @@ const STATES = {
 export const mark = (state) => (STATES[state] ?? STATES.unknown)[0];
 export const word = (state) => (STATES[state] ?? [state, state])[1];
 
+/** What a judge found of a goal. */
+export const met = (isMet) => (isMet ? '✓ goal met' : '✗ goal not met');
+
 /** `ms` milliseconds, as a person says them: `7ms`, `4.2s`, `3m 05s`, `2h 07m`. */
 export function duration(ms) {
   if (!Number.isFinite(ms)) return '';
