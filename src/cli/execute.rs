@@ -34,6 +34,9 @@ use crate::view::web::{self, Serving};
 
 /// How long a screen that takes nothing may keep a run that a signal ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// What to do about a home that cannot be written.
+pub(super) const WHERE_RUNS_LIE: &str =
+    "set OMG_HOME to a directory on a local disk that can be written; without it runs lie in ~/.oh-my-graph";
 /// A warning names so many nodes, and counts the rest.
 const NAMED_MAX: usize = 10;
 
@@ -468,6 +471,5 @@ fn cannot_record(run: &RunId, error: &LegError) -> Failure {
 }
 
 pub(super) fn cannot_begin(error: LegError) -> Failure {
-    Failure::new(format!("the run cannot begin: {error}"))
-        .hinted("set OMG_HOME to a directory on a local disk that can be written; without it runs lie in ~/.oh-my-graph")
+    Failure::new(format!("the run cannot begin: {error}")).hinted(WHERE_RUNS_LIE)
 }

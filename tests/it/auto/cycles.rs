@@ -182,7 +182,7 @@ fn a_planner_that_died_with_its_engine_cost_what_nobody_knows() {
     env.until("the guard has ended it", || env.pids_of("sleep 600").is_empty());
     let shown = env.omg(&["show", "latest"]).exits(0).stdout;
     assert!(shown.contains("PLANNING COST: unknown\nTOTAL COST: unknown\n"), "{shown}");
-    assert!(shown.contains("while it was being planned: give the goal again"), "{shown}");
+    assert!(shown.contains("while it was being planned: plan the goal again"), "{shown}");
     let list = env.omg(&["runs", "list"]).exits(0).stdout;
     assert!(list.contains("1 run(s), TOTAL COST: unknown"), "{list}");
 }

@@ -149,9 +149,10 @@ fn auto_57_a_plan_that_is_refused_twice_fails_the_run_and_is_kept() {
     assert_eq!((&last["outcome"], &last["cost_usd"]), (&json!("failed"), &json!(0.02)));
     let list = env.omg(&["runs", "list"]).exits(0);
     assert!(list.stdout.contains("FAIL") && list.stdout.contains("0.0200"), "{}", list.stdout);
-    env.omg(&["show", "latest"]).exits(0);
+    let shown = env.omg(&["show", "latest"]).exits(0);
+    assert!(shown.stdout.contains("\"Bash(*)\" is not one of"), "it says why: {}", shown.stdout);
     let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
-    assert!(ran.stderr.contains("run the graph again"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("plan the goal again") && ran.stderr.contains("Bash(*)"), "{}", ran.stderr);
 }
 
 #[test]
