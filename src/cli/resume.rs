@@ -18,6 +18,7 @@ use crate::leg::{Order, Planned, preflight};
 use crate::load::Source;
 use crate::node::runtime::RuntimeKind;
 use crate::node::runtime::rehearsal::{Rehearsal, read};
+use crate::node::runtime::settings::Whereabouts;
 use crate::plan::later::{Later, later};
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::Launcher;
@@ -297,7 +298,7 @@ fn resume(
     let base = base(&snapshot)?;
     let verify = args.verify.read()?;
     let (graph, planned) = match Planned::of(&snapshot) {
-        Some(planned) => replanned(&snapshot, planned, kind, verify.as_ref(), context)?,
+        Some(planned) => replanned(&snapshot, &claimed.run.dir, planned, kind, verify.as_ref(), context)?,
         None => (graph, None),
     };
     let slots = order::slots(&graph, args.concurrency, context)?;
@@ -313,12 +314,10 @@ fn resume(
             refusals.join("; ")
         )));
     }
-    // What loads no settings file is not misled by one.
-    if planned.as_ref().is_none_or(|planned| planned.ceiling.is_loaded()) {
-        let places = services::whereabouts(kind);
-        let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
-        order::warn_of_settings(&settings, context);
-    }
+    let is_isolated = planned.as_ref().is_some_and(|planned| !planned.ceiling.is_loaded());
+    let places = Whereabouts { is_isolated, ..services::whereabouts(kind) };
+    let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
+    order::warn_of_settings(&settings, "", context);
     order::warn(&services.runtime.preflight(&graph), context);
     for line in &inherited.warnings {
         writeln!(context.err, "warning: {line}").ok();
@@ -364,6 +363,7 @@ fn resume(
 /// A planned graph as this leg runs it, with what is said of it.
 fn replanned(
     snapshot: &Snapshot,
+    dir: &RunDir,
     planned: Planned,
     kind: RuntimeKind,
     verify: Option<&VerifyCommand>,
@@ -381,8 +381,15 @@ fn replanned(
             }
         })?;
     let loaded = ceiling.is_loaded();
-    let screen =
-        plan::Again { attached: &attached, verify, agents: &agents, skills: &skills, runtime: kind, loaded };
+    let screen = plan::Again {
+        attached: &attached,
+        verify,
+        agents: &agents,
+        skills: &skills,
+        corpus: aside::skills_staged(dir),
+        runtime: kind,
+        loaded,
+    };
     let (out, _) = context.prose();
     write!(out, "{}", screen.print()).ok();
     Ok((graph, Some(Planned { ceiling, ..planned })))

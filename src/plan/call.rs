@@ -355,4 +355,4 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::plan) mod tests;
