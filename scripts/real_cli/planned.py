@@ -1,15 +1,20 @@
 """What `omg auto` makes of a goal through a real CLI: the plan, the ceiling that its nodes run under, and what of a
 person's own they are given.
 
-Two goals, whose plans are in answers.json. SCOPE, on each CLI, is two nodes that try what they may and what they may not,
-once more with --accept-loaded-user-config, which shows that the first time it was the ceiling that held. STAGING, on
-claude, is nodes that run as an agent of the person, use a skill of theirs, and find nothing of the repository's. All
-plan in a place where person and repository have laid out what a planned node is to be kept from.
+Four goals, whose plans are in answers.json. SCOPE, on each CLI, is two nodes that try what they may and what they may not,
+once more with --accept-loaded-user-config, which shows that the first time it was the ceiling that held. REPAIR, on each,
+is a plan that is refused and bought once more. STAGING, on claude, is nodes that run as an agent of the person, use a skill
+of theirs, and find nothing of the repository's. INTERRUPT, on claude, is a run that Ctrl-C ends and a second leg goes on
+with, under the same ceiling and without skills. All plan in a place where person and repository have laid out what a
+planned node is to be kept from.
 """
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
+import time
 
 from real_cli.table import PASS, dollars
 
@@ -43,6 +48,9 @@ STAGING = {
     "greet": dict(verdict=PASS, calls=2),
     "planted-checker": dict(verdict=PASS, calls=1),
 }
+REPAIR = {"mended": dict(verdict=PASS, calls=1)}
+# The first leg asked for the nap, the second one for it and for two things more.
+INTERRUPT = {"before": dict(verdict=PASS, calls=1), "nap": dict(verdict=PASS, calls=1 + 3)}
 # What there is afterwards. Both CLIs let a node touch a file below its directory although it lists nothing but git: claude
 # since the mode of `later` is auto, which its plan screen says, codex since its sandbox knows no commands.
 MADE = ["inside", "later", "unlisted.txt"]
@@ -80,6 +88,7 @@ def write_all(folder, files):
 
 
 def prepare(space, runtime, stub):
+    (space.path / "aside.txt").write_text("ATTACHED-FILE\n")
     write_all(space.home, HOME)
     write_all(space.work, WORK)
     if runtime == "codex":
@@ -116,6 +125,7 @@ def scope(table, runtime, space, call):
     log, requests = auto(table, runtime, space, "SCOPE", call, SCOPE)
     table.equal("made", MADE, made())
     table.equal("document: planner, nodes", (True, False), seen_by_planner_and_nodes(requests))
+    table.equal("file attached", False, holds(requests.holding("PLANNED-SCOPED"), "ATTACHED-FILE"))
     if runtime == "claude":
         table.said("refused", REFUSED, log)
         table.equal("tools", ["Bash", "Read", "Skill"], offered(requests.holding("PLANNED-SCOPED")))
@@ -143,26 +153,71 @@ def staging(table, space, call):
     table.equal("anything planted", False, holds(requests.holding("PLANNED-"), "PLANTED-"))
 
 
+def repair(table, runtime, space, call):
+    """The two calls of the planner ask the model once each, which costs what the one call of the other plans does."""
+    log, requests = auto(table, runtime, space, "REPAIR", call, REPAIR)
+    told = "unknown" if runtime == "codex" else re.escape(dollars(call))
+    table.said("planned twice", f"the first reply was refused and cost {told}", log)
+    table.said("refused", r'! node "mended": allowed_tools: "Bash\(\*\)" is not one of', log)
+    table.equal("calls of the planner", 2, len(requests.holding("You plan work")))
+    table.equal("of them told why", 1, len(requests.holding("validator refusals")))
+
+
+def interrupt(table, space, call, seconds):
+    """Ctrl-C while a planned node runs a command that it may run, and a second leg."""
+    goal, requests = f"INTERRUPT {seconds}", Requests(space.dumped)
+    child = space.start(goal, "auto", goal, "--no-web")
+    until = time.monotonic() + 60
+    while f"sleep {seconds}" not in space.left() and time.monotonic() < until and child.poll() is None:
+        time.sleep(0.05)
+    table.equal("INTERRUPT: a command runs", True, f"sleep {seconds}" in space.left())
+    child.send_signal(signal.SIGINT)
+    table.equal("INTERRUPT: exit code", 130, child.wait(30))
+    table.equal("left in the process table", [], space.left())
+    record = space.state()["nodes"].get("nap", {})
+    table.equal("record", ("FAIL", "interrupted"), (record.get("verdict"), record.get("cause")))
+    table.equal("tools", ["Bash", "Read", "Skill"], offered(requests.holding("PLANNED-NAP")))
+
+    (space.work / "wake").touch()
+    requests = Requests(space.dumped)
+    child = space.start("resume", "resume", "latest", "--retry-failed", "--no-web")
+    table.equal("resumed: exit code", 0, child.wait(RUN_SECONDS_MAX))
+    table.records("claude", call, INTERRUPT, space.state()["nodes"])
+    table.said("skills", "nap has no skills in this leg", space.log("resume"))
+    table.said("refused", r"nap.*claude refused a tool call \(Bash: touch \.\./again\.txt\)", space.log("resume"))
+    table.equal("made", False, (space.path / "again.txt").exists())
+    table.equal("tools", ["Bash", "Read"], offered(requests.holding("PLANNED-NAP")))
+    table.equal("asked again of what passed", 0, len(requests.holding("PLANNED-BEFORE")))
+    table.equal("left in the process table", [], space.left())
+    table.equal("copies left", [], os.listdir(space.path / "omg" / "staged"))
+
+
 def planted_agent(table, space):
-    """What the staging rests on: claude itself knows a repository's agent, and under isolation no more."""
+    """What the staging rests on: claude itself knows a repository's agent, and under isolation no more. And it attaches
+    what a prompt names after an @, which no planned node's prompt has it do."""
     def ask(*words):
-        ran = subprocess.run(["claude", "-p", "PLANTED?", "--output-format", "json", "--agent", "planted-checker", *words],
+        ran = subprocess.run(["claude", "-p", "PLANTED? @../aside.txt", "--output-format", "json", "--agent",
+                              "planted-checker", *words],
                              cwd=space.work, env=space.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                              check=False, executable=shutil.which("claude", path=space.env["PATH"]))
         return ran.returncode, (ran.stdout + ran.stderr).splitlines()
 
+    requests = Requests(space.dumped)
     code, said = ask()
     table.said("planted agent", '"result":"PLANTED-AGENT answers"', said)
     table.equal("planted agent: exit code", 0, code)
+    table.equal("claude itself attaches", True, holds(requests.holding("PLANTED?"), "ATTACHED-FILE"))
     code, said = ask("--setting-sources", "")
     table.said("planted agent, isolated", "'planted-checker' not found", said)
     table.equal("isolated: exit code", 1, code)
 
 
-def drive(table, runtime, space, stub, call):
+def drive(table, runtime, space, stub, call, seconds):
     """Everything that is planned; `call` is the price of one call of the model."""
     prepare(space, runtime, stub)
     scope(table, runtime, space, call)
+    repair(table, runtime, space, call)
     if runtime == "claude":
         staging(table, space, call)
+        interrupt(table, space, call, seconds)
         planted_agent(table, space)

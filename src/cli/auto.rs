@@ -302,8 +302,9 @@ fn preview(asked: &Asked, services: &Services, context: &mut Context) -> Result<
     let signals = execute::listen()?;
     writeln!(context.out, "Planning a graph for goal {:?}...", asked.wanted.brief.goal).ok();
     context.out.flush().ok();
-    let bought =
-        planner::ask(services, &signals, "the planner", context, |asking| call::plan(asking, &asked.wanted))?;
+    let bought = planner::ask_alone(services, &signals, "the planner", context, |asking| {
+        call::plan(asking, &asked.wanted)
+    })?;
     let mut plan = match bought.outcome {
         Ok(plan) => plan,
         Err(none) => {

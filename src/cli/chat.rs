@@ -16,7 +16,7 @@ use super::execute::{self, LiveView};
 use super::failure::{FAILED, PAUSED};
 use super::planned::{self, Asked};
 use super::planner::{self, Bought};
-use super::prompt::Prompt;
+use super::prompt::{Kind, Prompt};
 use super::services::{self, Services};
 use crate::graph::Bounds;
 use crate::node::policy::Configuration;
@@ -81,8 +81,19 @@ struct Terminal<'c, 'p> {
 
 impl Console for Terminal<'_, '_> {
     fn read(&mut self, prompt: &str) -> Line {
-        self.context.borrow_mut().out.flush().ok();
-        let line = self.prompt.read(prompt, prompt == chat::PROMPT);
+        {
+            let out = &mut self.context.borrow_mut().out;
+            if !self.prompt.has_editor() {
+                write!(out, "{prompt}").ok();
+            }
+            out.flush().ok();
+            if out.is_lost() {
+                // Nobody would see what the next line is answered with, or which plan is agreed to.
+                return Line::End;
+            }
+        }
+        let kind = if prompt == chat::CONFIRM { Kind::Answer } else { Kind::Line };
+        let line = self.prompt.read(prompt, kind);
         if matches!(line, Line::Interrupted(_)) {
             // What comes next does not stand behind the prompt.
             writeln!(self.context.borrow_mut().out).ok();
@@ -122,7 +133,7 @@ impl Desk for Clerk<'_, '_> {
 
     fn route(&mut self, message: &str) -> Result<Route, Fault> {
         let context = &mut **self.context.borrow_mut();
-        let asked = planner::ask(&self.services, &self.signals, "the router", context, |asking| {
+        let asked = planner::ask_alone(&self.services, &self.signals, "the router", context, |asking| {
             router::route(asking, message)
         });
         let Bought { outcome: Routed { outcome, paid, warnings }, signal } = asked.map_err(told)?;
@@ -143,7 +154,7 @@ impl Desk for Clerk<'_, '_> {
         writeln!(context.out, "Planning a graph for goal {goal:?}...")
             .and_then(|()| context.out.flush())
             .ok();
-        let bought = planner::ask(&services, &self.signals, "the planner", context, |asking| {
+        let bought = planner::ask_alone(&services, &self.signals, "the planner", context, |asking| {
             call::plan(asking, &asked.wanted)
         });
         let Bought { outcome, signal } = bought.map_err(told)?;

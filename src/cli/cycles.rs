@@ -181,7 +181,7 @@ fn judge(
         nodes: ran.ledger.as_ref().map(|ledger| judged(&ran.graph, place.dir, ledger)).unwrap_or_default(),
         before: asked.wanted.brief.remaining.clone(),
     };
-    let answered = guarded(&place.services.launcher, place.dir, &planner::observer(), || {
+    let answered = guarded(&place.services.launcher, Some(place.dir), &planner::observer(), || {
         planner::ask(place.services, place.signals, "the assessor", context, |asking| {
             assess::assess(asking, &material)
         })

@@ -20,8 +20,9 @@ pub(super) fn stand(words: &[OsString]) -> Option<u8> {
     let orders = Orders::read(words)?;
     if let Parting::Bereaved { ended, left } = post::keep(&orders, io::stdout().as_fd()) {
         let at = clock::rfc3339(SystemClock.now());
+        let note = GuardNote { engine: orders.engine, at, ended, left };
         // There is nobody to tell; without a note, whoever looks at the run is warned.
-        GuardNote { engine: orders.engine, at, ended, left }.leave(&RunDir::new(orders.place)).ok();
+        orders.place.map(|place| note.leave(&RunDir::new(place)).ok());
     }
     Some(0)
 }

@@ -8,12 +8,13 @@ use super::Failure;
 pub(super) struct Output {
     stream: Box<dyn Write + Send>,
     failed: Option<Failure>,
+    is_lost: bool,
 }
 
 impl Output {
     /// An output to `stream`.
     pub(super) fn new(stream: impl Write + Send + 'static) -> Self {
-        Output { stream: Box::new(stream), failed: None }
+        Output { stream: Box::new(stream), failed: None, is_lost: false }
     }
 
     /// Writes what is left.
@@ -25,7 +26,13 @@ impl Output {
         self.failed.take().map_or(Ok(()), Err)
     }
 
+    /// Whether something that was printed reached nobody, a reader that has seen enough included.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
     fn remember(&mut self, error: &io::Error) {
+        self.is_lost |= error.kind() != io::ErrorKind::Interrupted;
         if !matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::BrokenPipe) {
             self.failed.get_or_insert_with(|| Failure::output(error));
         }

@@ -321,6 +321,7 @@ pub(super) fn show(
         writeln!(context.err, "warning: planner: {}", sanitize::one_line(warning)).ok();
     }
     let found = services::for_preflight(asked.kind).preflight(&plan.graph);
+    order::warn(&found, context);
     let staged = staging.map(Staging::lines).unwrap_or_default();
     let prompts = plan.raw.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.prompt.as_deref()?)));
     let home = std::env::var_os("HOME").map(PathBuf::from);

@@ -13,7 +13,7 @@ use super::services::{self, Services};
 use super::{Failure, order};
 use crate::graph::Graph;
 use crate::graph::raw::{RawGraph, RawNode};
-use crate::leg::preflight;
+use crate::leg::{guarded, preflight};
 use crate::node::policy::Configuration;
 use crate::node::runtime::RuntimeKind;
 use crate::node::runtime::settings::Whereabouts;
@@ -77,6 +77,17 @@ pub(super) fn ask<T: Send>(
     let outcome =
         outcome.map_err(|_| Failure::new(format!("the thread of {who} broke down; please report this")))?;
     Ok(Bought { outcome, signal })
+}
+
+/// The same for a call that belongs to no run, under a guard of its own.
+pub(super) fn ask_alone<T: Send>(
+    services: &Services,
+    signals: &Receiver<Stop>,
+    who: &str,
+    context: &mut Context,
+    question: impl FnOnce(&Asking<'_>) -> T + Send,
+) -> Result<Bought<T>, Failure> {
+    guarded(&services.launcher, None, &observer(), || ask(services, signals, who, context, question))
 }
 
 /// Keeps what `caller` was asked and said beside the run, for `omg show`. That it cannot be kept changes nothing.

@@ -97,6 +97,7 @@ pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context
     let orphans = Orphans::of(&dir);
     let claimed = execute::claim_again(run.clone(), dir.clone())?;
     let standing = Standing::read(&dir).map_err(|error| unreadable(&dir, error))?;
+    standing.put_back_artifacts(&dir).map_err(|error| Failure::new(error.to_string()))?;
     orphans.warn(&run, &standing, context);
     let (_, graph) = crate::graph::from_snapshot(standing.snapshot.graph.get())
         .map_err(|error| Failure::new(format!("run {run}: its graph cannot be read: {error}")))?;

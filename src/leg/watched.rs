@@ -2,6 +2,7 @@
 //!
 //! A leg without a guard runs as well as any; what is lost is said.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::leg::open::Leg;
@@ -20,24 +21,31 @@ impl Leg {
     }
 }
 
-/// Posts a guard over the children of `launcher`.
-/// Does something for the run in `dir` after its leg, under a guard of its own.
+/// Does something that is no leg under a guard of its own; for the run in `dir`, if it is for one.
 pub fn guarded<T>(
     launcher: &Launcher,
-    dir: &RunDir,
+    dir: Option<&RunDir>,
     observer: &Arc<dyn Observer>,
     work: impl FnOnce() -> T,
 ) -> T {
-    post(launcher, dir, observer);
+    match dir {
+        Some(dir) => post(launcher, dir, observer),
+        None => start(launcher, None, observer),
+    }
     let done = work();
     launcher.dismiss_guard();
     done
 }
 
+/// Posts a guard over the children of `launcher`, for the run in `dir`.
 pub(super) fn post(launcher: &Launcher, dir: &RunDir, observer: &Arc<dyn Observer>) {
     forget(dir, &**observer);
+    start(launcher, Some(dir.path().to_owned()), observer);
+}
+
+fn start(launcher: &Launcher, place: Option<PathBuf>, observer: &Arc<dyn Observer>) {
     let observer = Arc::clone(observer);
-    launcher.post_guard(dir.path().to_owned(), Box::new(move |message| warn(&*observer, message)));
+    launcher.post_guard(place, Box::new(move |message| warn(&*observer, message)));
 }
 
 /// Removes what the guard of an earlier leg left.

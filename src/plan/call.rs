@@ -197,9 +197,13 @@ pub fn plan(asking: &Asking<'_>, wanted: &Wanted) -> Result<Plan, Box<NoPlan>> {
             let again = repair::prompt(&base, &refusals)
                 .map_err(|error| purchase.none(&no_fence(error), Some(spec.clone())))?;
             purchase.replanned = Some(Replanned { paid: purchase.paid, refusals });
-            let second =
-                purchase.ask(&again).map_err(|none| Box::new(NoPlan { spec: Some(spec), ..*none }))?;
-            reply::read(&second, &wanted.terms).map_err(|rejected| purchase.refused(&second, &rejected))?
+            // Of a second reply that holds nothing to keep, the first one is what was paid for.
+            let kept = |none: Box<NoPlan>| Box::new(NoPlan { spec: none.spec.or(Some(spec)), ..*none });
+            let second = purchase.ask(&again);
+            let accepted = second.and_then(|second| {
+                reply::read(&second, &wanted.terms).map_err(|rejected| purchase.refused(&second, &rejected))
+            });
+            accepted.map_err(kept)?
         }
         Err(rejected) => return Err(purchase.refused(&first, &rejected)),
     };
@@ -308,6 +312,9 @@ pub(super) fn replied(who: &str, invoked: &Invoked) -> Result<(), Unanswered> {
 }
 
 /// One invocation that is no node's. A child that cannot be started is tried up to `spawns_max` times, since nothing was paid for it.
+///
+/// No program can be given a NUL. What a node left or a model wrote may hold one, so it is replaced here: that is material, and
+/// a call that could not be made for it would end what was paid for.
 pub(super) fn spawn(
     asking: &Asking<'_>,
     name: &str,
@@ -318,7 +325,7 @@ pub(super) fn spawn(
     let mut invocation = Invocation {
         node: NodeId::parse(name).expect("the names of these calls are ids"),
         attempt: 0,
-        prompt: prompt.to_owned(),
+        prompt: prompt.replace('\0', "\u{FFFD}"),
         cwd: asking.cwd.clone(),
         session: Session::Fresh(asking.runtime.fresh_session()),
         permission_mode: PermissionMode::Plan,

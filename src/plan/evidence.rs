@@ -170,7 +170,8 @@ impl Unanswered {
         format!(
             "This directory builds something, and nothing in this run would try whether it still does.\n\n\
              Found: {}\n{several}\n\
-             A planned node can run no build, and its own word is all that its PASS would rest on. Say which you want:\n\n  \
+             A plan has no check that the engine runs, so that a node's own word is all that a PASS would rest on. Say which you \
+             want:\n\n  \
              {VERIFY_FLAG} {}\n      runs the command when the work is done; a node whose work does not pass it fails\n  \
              {ACCEPT_FLAG}\n      goes without, and the run's record says so\n\n\
              No model was asked and nothing was spent.\n",
@@ -295,7 +296,7 @@ mod tests {
 
         Found: a Rust package (Cargo.toml)
 
-        A planned node can run no build, and its own word is all that its PASS would rest on. Say which you want:
+        A plan has no check that the engine runs, so that a node's own word is all that a PASS would rest on. Say which you want:
 
           --verify-cmd 'cargo test'
               runs the command when the work is done; a node whose work does not pass it fails

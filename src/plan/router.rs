@@ -91,6 +91,11 @@ mod tests {
     }
 
     #[test]
+    fn the_text() {
+        insta::assert_snapshot!(prompt("(the line)"));
+    }
+
+    #[test]
     fn a_reply_is_talk_or_a_goal() {
         let talk = |text: &str| Route::Converse(text.into());
         assert_eq!(read(r#"{"mode":"converse","reply":" Hello. "}"#), talk("Hello."));

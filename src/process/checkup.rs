@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, PipeReader, Read as _, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -77,8 +76,7 @@ pub fn stand_in(words: &[OsString], out: &mut (dyn Write + Send)) -> Option<u8> 
     }
     let launcher = Launcher::new(&format!("checkup-{}", std::process::id()));
     let (lost, heard) = crossbeam_channel::unbounded();
-    // Nobody reads the note of this guard.
-    launcher.post_guard(PathBuf::from("/dev/null/none"), Box::new(move |warning| drop(lost.send(warning))));
+    launcher.post_guard(None, Box::new(move |warning| drop(lost.send(warning))));
     if let Ok(warning) = heard.try_recv() {
         writeln!(out, "{warning}").ok();
         return Some(1);

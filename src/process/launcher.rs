@@ -23,7 +23,7 @@ use crate::process::exit::ExitWatch;
 use crate::process::guard::{Guard, Orders, Warn};
 use crate::process::own::{self, Own};
 use crate::process::remains::{self, GRACE, LOOK, STUBBORN};
-use crate::process::start::{Started, start};
+use crate::process::start::{PipeId, Started, start};
 use crate::process::vigil::{self, Inlet, Moments, Outlet, Report, Vigil};
 use crate::process::{
     Cancel, Discard, Ended, Exit, How, Ladder, Sink, SpawnError, Spec, Stdin, Streams, Whole,
@@ -103,9 +103,9 @@ impl Launcher {
         *self.run.write().unwrap_or_else(PoisonError::into_inner) = run.into();
     }
 
-    /// Posts a guard that ends the children should this process die; it leaves its note in `place`. `warn` hears,
-    /// once, when there is no guard or no more.
-    pub fn post_guard(&self, place: PathBuf, warn: Warn) {
+    /// Posts a guard that ends the children should this process die; it leaves its note in `place`, if there is one.
+    /// `warn` hears, once, when there is no guard or no more.
+    pub fn post_guard(&self, place: Option<PathBuf>, warn: Warn) {
         self.dismiss_guard();
         let warn: Arc<Warn> = Arc::new(warn);
         let hears = Arc::clone(&warn);
@@ -167,8 +167,14 @@ impl Launcher {
         let over = [(OsStr::new(&self.mark), OsStr::new(&spec.mark)), (OsStr::new(RUN), run.as_os_str())];
         // Without a run there is none to tell of, and an outer one's name stays.
         let over = &over[..if run.is_empty() { 1 } else { 2 }];
-        let Started { own, input, outputs } = start(spec, merged, &self.base, over)?;
-        Ok((Live::enter(self, own, !spec.leave_running), input, outputs))
+        let mut guarded = None;
+        let Started { own, input, outputs } = start(spec, merged, &self.base, over, |pipe| {
+            if !spec.leave_running {
+                self.tell_guard(|guard| guard.starting(pipe));
+                guarded = Some(pipe);
+            }
+        })?;
+        Ok((Live::enter(self, own, guarded), input, outputs))
     }
 
     /// Runs `program` and returns what it printed, when it ended with 0 within `timeout`. For a question such as
@@ -333,9 +339,9 @@ struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    fn enter(launcher: &'a Launcher, own: Own, guarded: bool) -> Self {
-        if guarded {
-            launcher.tell_guard(|guard| guard.started(own.pid()));
+    fn enter(launcher: &'a Launcher, own: Own, guarded: Option<PipeId>) -> Self {
+        if let Some(pipe) = guarded {
+            launcher.tell_guard(|guard| guard.started(own.pid(), pipe));
         }
         launcher.live().insert(own.pid().as_raw_pid());
         Live { launcher, own: Some(own) }

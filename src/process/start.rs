@@ -25,6 +25,17 @@ use crate::process::{SpawnError, Spec, Stdin};
 /// says of standard input; with it the question fails at once.
 const DEAF: &str = "trap '' TTIN TTOU; exec \"$0\" \"$@\"";
 
+/// What the system calls a pipe, at either end of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PipeId(pub(crate) u64);
+
+impl PipeId {
+    /// The pipe that `end` is an end of.
+    pub(crate) fn of(end: &impl AsFd) -> io::Result<Self> {
+        Ok(PipeId(rustix::fs::fstat(end)?.st_ino))
+    }
+}
+
 /// A child and our ends of its pipes.
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -35,12 +46,14 @@ pub(crate) struct Started {
     pub(crate) outputs: Vec<PipeReader>,
 }
 
-/// Starts `spec` with `base` under its own variables and `over` over them.
+/// Starts `spec` with `base` under its own variables and `over` over them. Right before it, `starting` hears which pipe
+/// will be the child's standard output: the one mark of it that there is before its pid is known.
 pub(crate) fn start(
     spec: &Spec,
     merged: bool,
     base: &[(OsString, OsString)],
     over: &[(&OsStr, &OsStr)],
+    starting: impl FnOnce(PipeId),
 ) -> Result<Started, SpawnError> {
     let failed = |source: io::Error| SpawnError::Io { program: spec.program.clone(), source };
     if let Some(place) = nul_in(spec) {
@@ -48,6 +61,7 @@ pub(crate) fn start(
     }
     let mut command = command(spec, base, over);
     let (input, outputs) = pipes(&mut command, spec, merged).map_err(failed)?;
+    starting(PipeId::of(&outputs[0]).map_err(failed)?);
     let own = Own::start(&mut command).map_err(|error| explain(spec, error))?;
     Ok(Started { own, input, outputs })
 }

@@ -3,10 +3,11 @@
 //! Every file is written beside its place, synced, and only then gets its name, so that a reader sees all of it or
 //! nothing, and a link that a node planted there is replaced and never followed (case D12). Where the system has files
 //! without a name, that is one: it costs a directory one entry instead of two and a removal, and leaves no litter
-//! behind. Knows no verdict: whoever settles a node says what is kept and what is removed.
+//! behind. A short artifact is not waited for: it is durable in the line of its node, and put back from there (ADR 10).
+//! Knows no verdict: whoever settles a node says what is kept and what is removed.
 
 use std::fs::{self, File};
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,8 @@ use crate::record::excerpt::{KEPT_BYTES_MAX, cut_marker, excerpt};
 use crate::record::private;
 
 const TEMPORARY: &str = "artifact.tmp-";
+/// The longest artifact that the line of its node carries, in bytes.
+pub const CARRIED_BYTES_MAX: usize = 4096;
 
 /// Why a file of a node could not be kept or removed.
 #[derive(Debug, Error)]
@@ -47,6 +50,34 @@ pub fn persist(path: &Path, bytes: &[u8]) -> Result<(), ArtifactError> {
     let mut pending = Pending::create(directory)?;
     pending.write_all(bytes).map_err(at(path, "cannot write it"))?;
     pending.commit(path)
+}
+
+/// The same of an artifact, as [`Pending::commit_artifact`] does it.
+pub fn persist_artifact(path: &Path, bytes: &[u8]) -> Result<String, ArtifactError> {
+    let mut pending = Pending::create(path.parent().unwrap_or(Path::new(".")))?;
+    pending.write_all(bytes).map_err(at(path, "cannot write it"))?;
+    pending.commit_artifact(path)
+}
+
+/// Makes the artifact at `path` durable whose line could not be written.
+pub fn sync(path: &Path) -> Result<(), ArtifactError> {
+    let file = private::open_to_read(path).map_err(at(path, "cannot open it"))?;
+    file.sync_data().map_err(at(path, "cannot sync it"))
+}
+
+/// Puts back what a machine that went down kept of an artifact in its node's line alone: a file that is not there, or has
+/// nothing in it. One that somebody has changed since stays as it is. Only the holder of the run's lock may call it.
+pub fn put_back(path: &Path, text: &str) -> Result<(), ArtifactError> {
+    match private::open_to_read(path) {
+        Ok(file) if !is_blank(&file) => Ok(()),
+        _ => persist(path, text.as_bytes()),
+    }
+}
+
+/// Whether nothing of a file's bytes reached the disk: some file systems then show it as empty, some as zeroes.
+fn is_blank(file: &File) -> bool {
+    let mut bytes = Vec::with_capacity(CARRIED_BYTES_MAX);
+    file.take(CARRIED_BYTES_MAX as u64).read_to_end(&mut bytes).is_ok() && bytes.iter().all(|byte| *byte == 0)
 }
 
 /// An artifact under way: bytes go to a temporary file, [`Pending::commit`] gives it its name, dropping it removes it.
@@ -91,6 +122,26 @@ impl Pending {
     /// Makes the bytes durable and gives them the name `path`, in place of whatever file or link has it.
     pub fn commit(self, path: &Path) -> Result<(), ArtifactError> {
         self.file().sync_data().map_err(at(path, "cannot sync it"))?;
+        self.give_name(path)
+    }
+
+    /// The same of an artifact, but one that is short is on its way to the disk only: it is returned, and durable with the
+    /// line of its node, which has to carry it. Returns nothing of one that is durable by itself, or empty.
+    pub fn commit_artifact(self, path: &Path) -> Result<String, ArtifactError> {
+        match self.short_text().filter(|_| private::begin_writing_back(self.file())) {
+            Some(text) => self.give_name(path).map(|()| text),
+            None => self.commit(path).map(|()| String::new()),
+        }
+    }
+
+    fn short_text(&self) -> Option<String> {
+        let length = usize::try_from(self.file().metadata().ok()?.len()).ok()?;
+        let mut bytes = vec![0; Some(length).filter(|length| *length <= CARRIED_BYTES_MAX)?];
+        self.file().read_exact_at(&mut bytes, 0).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    fn give_name(self, path: &Path) -> Result<(), ArtifactError> {
         let named = match self.file {
             Unfinished::Nameless(file) => match private::give_name(&file, path) {
                 Ok(()) => Ok(()),

@@ -72,6 +72,10 @@ pub struct Event {
     /// The artifact's path (additive, terminal events).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub artifact_path: String,
+    /// The artifact itself where it is short ([`CARRIED_BYTES_MAX`](crate::record::artifact::CARRIED_BYTES_MAX)): this
+    /// line is what makes it durable, and a later leg puts its file back (additive, terminal events, ADR 10).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub artifact_text: String,
     /// Whether a check rendered the FAIL (additive, `node_failed`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,

@@ -138,6 +138,18 @@ pub(crate) fn nameless(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Has the system begin to write `file` to the disk, without waiting for it. `false` where it cannot be told to.
+#[cfg(target_os = "linux")]
+pub(crate) fn begin_writing_back(file: &File) -> bool {
+    rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).is_ok()
+}
+
+/// Has nothing written back, for want of a call that this system has.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn begin_writing_back(_: &File) -> bool {
+    false
+}
+
 /// Gives a [`nameless`] file the name `path`, which must not be taken by anything, a link included.
 pub(crate) fn give_name(file: &File, path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), stays_real)?;

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::thread;
 
 use crate::graph::{Graph, NodeId, Work};
+use crate::record::artifact::{self, ArtifactError};
 use crate::record::legs::{Legs, NodeNow, NodeState, Nodes};
 use crate::record::snapshot_reader::SnapshotError;
 use crate::record::stream::{self, StreamError};
-use crate::record::{Record, RunDir, Snapshot, Usage, Verdict};
+use crate::record::{EventKind, Record, RunDir, Snapshot, Usage, Verdict};
 use crate::text::money::Cost;
 
 /// A run as its legs so far left it.
@@ -35,6 +36,8 @@ pub struct Standing {
     pub is_behind: bool,
     /// The gates that waited when the last leg died; one that closed has them in its snapshot.
     pub waiting: BTreeSet<String>,
+    /// The artifacts of nodes that settled, as far as the lines of these carry them (ADR 10).
+    pub carried: BTreeMap<String, String>,
     /// How many attempts of each node were cut off when a leg died: nobody knows what they cost.
     pub cut_off: BTreeMap<String, u32>,
 }
@@ -57,7 +60,7 @@ impl Standing {
     /// When the snapshot or the feed cannot be read.
     pub fn read(dir: &RunDir) -> Result<Self, StandingError> {
         let (snapshot, told) = both(|| Snapshot::read(dir), || told(dir));
-        let (mut snapshot, (legs, mut nodes)) = (snapshot?, told?);
+        let (mut snapshot, Told { legs, mut nodes, mut carried }) = (snapshot?, told?);
         nodes.end();
         let attempts = nodes.by_id.iter().map(|(id, now)| (id.clone(), now.attempts)).collect();
         let settled_in =
@@ -71,7 +74,8 @@ impl Standing {
         let (mut unsettled, mut is_behind) = (BTreeMap::new(), false);
         for (id, now) in &nodes.by_id {
             match later(now, records.get(id)) {
-                Later::Snapshot => {}
+                Later::Snapshot if records.get(id).is_some_and(|kept| now.accounts_for(kept)) => {}
+                Later::Snapshot => drop(carried.remove(id)),
                 Later::Feed(record) => {
                     is_behind |= records.get(id).is_none_or(|kept| kept.verdict != record.verdict);
                     records.insert(id.clone(), record);
@@ -85,7 +89,31 @@ impl Standing {
         for record in records.values_mut() {
             bring_along(record, dir);
         }
-        Ok(Standing { snapshot, legs, records, unsettled, settled_in, attempts, is_behind, waiting, cut_off })
+        carried.retain(|id, text| {
+            !text.is_empty() && records.get(id).is_some_and(|record| !record.artifact_path.is_empty())
+        });
+        Ok(Standing {
+            snapshot,
+            legs,
+            records,
+            unsettled,
+            settled_in,
+            attempts,
+            is_behind,
+            waiting,
+            carried,
+            cut_off,
+        })
+    }
+
+    /// Puts back the artifacts in `dir` that are whole in the feed alone, as after a loss of power. Only the holder of the
+    /// run's lock may call it.
+    ///
+    /// # Errors
+    /// When one of them cannot be written.
+    pub fn put_back_artifacts(&self, dir: &RunDir) -> Result<(), ArtifactError> {
+        let named = self.carried.iter().filter_map(|(id, text)| Some((NodeId::parse(id)?, text)));
+        named.into_iter().try_for_each(|(id, text)| artifact::put_back(&dir.artifact(&id), text))
     }
 
     /// The nodes of `graph` that have an attempt which died with its engine, and how many: each was paid for, and nobody
@@ -112,13 +140,24 @@ fn bring_along(record: &mut Record, dir: &RunDir) {
     }
 }
 
-fn told(dir: &RunDir) -> Result<(Legs, Nodes), StreamError> {
-    let (mut legs, mut nodes) = (Legs::default(), Nodes::default());
-    stream::walk(&dir.feed(), |event| {
-        legs.take(&event);
-        nodes.take(event);
+/// What the feed tells.
+#[derive(Default)]
+struct Told {
+    legs: Legs,
+    nodes: Nodes,
+    carried: BTreeMap<String, String>,
+}
+
+fn told(dir: &RunDir) -> Result<Told, StreamError> {
+    let mut told = Told::default();
+    stream::walk(&dir.feed(), |mut event| {
+        told.legs.take(&event);
+        if matches!(event.event, EventKind::NodePassed | EventKind::NodeFailed) {
+            told.carried.insert(event.node_id.clone(), std::mem::take(&mut event.artifact_text));
+        }
+        told.nodes.take(event);
     })?;
-    Ok((legs, nodes))
+    Ok(told)
 }
 
 /// Reads two files at the same time, where the system gives a thread: those of a large run take as long each.

@@ -14,7 +14,7 @@ use crate::record::attempts::Said;
 use crate::record::excerpt::{CUT_BYTES, KEPT_BYTES_MAX, cut_marker};
 use crate::record::observe::Notice;
 use crate::record::{Event, artifact};
-use crate::schedule::attempt::{Course, Told};
+use crate::schedule::attempt::{Course, Told, not_kept};
 use crate::schedule::prepare::{Prepared, PreparedVerify};
 
 impl Course<'_> {
@@ -44,9 +44,9 @@ impl Course<'_> {
         if let Some(verify) = &prepared.verify {
             self.verify(verify, prepared)?;
         }
-        artifact::persist(&self.work.run_dir.artifact(&self.node.id), self.told.reply.as_bytes()).map_err(
-            |error| Fault::ending(Cause::RunError, format!("its artifact could not be kept: {error}")),
-        )
+        let path = self.work.run_dir.artifact(&self.node.id);
+        self.carried = artifact::persist_artifact(&path, self.told.reply.as_bytes()).map_err(not_kept)?;
+        Ok(())
     }
 
     /// What the node may do: what it grants itself, or what its plan's ceiling gives it.

@@ -10,6 +10,7 @@ use crate::graph::node::TIMEOUT_DEFAULT;
 use crate::graph::{Cause, Node, NodeIx, Work};
 use crate::node::Session;
 use crate::node::judge::{self, Fault};
+use crate::record::artifact::ArtifactError;
 use crate::record::attempts::{AttemptId, Said};
 use crate::record::feed::FeedError;
 use crate::record::observe::Notice;
@@ -41,6 +42,8 @@ pub(crate) struct Course<'a> {
     used: Usage,
     pub(crate) leaky: bool,
     keeps_artifact: bool,
+    /// Its artifact, where the terminal event is to carry it.
+    pub(crate) carried: String,
     /// What the attempt under way left running on purpose.
     pub(crate) left_running: Vec<u32>,
 }
@@ -74,6 +77,7 @@ impl<'a> Course<'a> {
             used: Usage::default(),
             leaky: false,
             keeps_artifact: false,
+            carried: String::new(),
             left_running: Vec::new(),
             ticket,
         }
@@ -358,6 +362,9 @@ impl<'a> Course<'a> {
         let mut event = Event::of_node(kind, self.node.id.as_str());
         record.describe(&mut event);
         event.set_charge(self.told.charge, self.told.usage);
+        if self.keeps_artifact {
+            event.artifact_text = std::mem::take(&mut self.carried);
+        }
         self.work.carry(&self.node.id, record.cost(), record.usage);
         Settled {
             ending,
@@ -367,4 +374,10 @@ impl<'a> Course<'a> {
             again: None,
         }
     }
+}
+
+/// A reply that cannot be kept is no result.
+#[expect(clippy::needless_pass_by_value, reason = "it is the end of the error")]
+pub(crate) fn not_kept(error: ArtifactError) -> Fault {
+    Fault::ending(Cause::RunError, format!("its artifact could not be kept: {error}"))
 }

@@ -12,6 +12,7 @@
 //! A snapshot that fails is a warning. A feed that fails ends the run: what it cannot announce it does not start, what runs
 //! goes on to its end, and the ends that it could not append are appended with the next call that can.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::clock::SharedClock;
 use crate::graph::NodeId;
 use crate::process::signals::Stop;
 use crate::record::observe::{Notice, Observer};
-use crate::record::{Event, Feed, Record, SnapshotWriter};
+use crate::record::{Event, Feed, Record, SnapshotWriter, artifact};
 use crate::schedule::halt::{Halt, Reason};
 use crate::schedule::machine::{self, Action, Blame, Closing, Ending, Machine, UnitIx};
 use crate::schedule::permits::{Permit, Permits};
@@ -296,6 +297,10 @@ impl<W: Workload> Conductor<W> {
     fn commit(&mut self, ends: &[Event], starts: &[Event]) -> bool {
         let Err(error) = self.services.feed.settle(ends, starts) else { return true };
         self.warn(ends, starts, &error.to_string());
+        for end in ends.iter().filter(|end| !end.artifact_text.is_empty()) {
+            // What the line does not carry after all has to be on the disk; a second fault of it adds nothing.
+            artifact::sync(Path::new(&end.artifact_path)).ok();
+        }
         self.unrecorded.get_or_insert(error.to_string());
         self.machine.step(machine::Event::Unrecorded);
         false

@@ -2,15 +2,14 @@
 
 use std::io::{self, Write};
 
-use crate::graph::Cause;
 use crate::node::judge::{self, Answer, Fault};
 use crate::node::shell::ShellRequest;
 use crate::process::{Flow, Sink};
-use crate::record::artifact::{ArtifactError, Pending};
+use crate::record::artifact::Pending;
 use crate::record::attempts::Said;
 use crate::record::excerpt::{CUT_BYTES, KEPT_BYTES_MAX};
 use crate::schedule::ask::is_zero;
-use crate::schedule::attempt::Course;
+use crate::schedule::attempt::{Course, not_kept};
 use crate::schedule::prepare::Prepared;
 use crate::text::regexp::{Pattern, Stream};
 use crate::text::sanitize::stderr_tail;
@@ -33,7 +32,11 @@ impl Course<'_> {
             None => Ok(()),
         });
         match verdict {
-            Ok(()) => pending.commit(&self.work.run_dir.artifact(&self.node.id)).map_err(not_kept),
+            Ok(()) => {
+                let path = self.work.run_dir.artifact(&self.node.id);
+                self.carried = pending.commit_artifact(&path).map_err(not_kept)?;
+                Ok(())
+            }
             Err(fault) => {
                 self.told.reply = pending.excerpt(KEPT_BYTES_MAX - CUT_BYTES).unwrap_or_default();
                 self.keep(Said::Reply, self.told.reply.as_bytes());
@@ -72,10 +75,6 @@ impl Course<'_> {
             }
         }
     }
-}
-
-fn not_kept(error: ArtifactError) -> Fault {
-    Fault::ending(Cause::RunError, format!("its artifact could not be kept: {error}"))
 }
 
 /// A command's standard output on its way to the artifact.

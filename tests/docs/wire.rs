@@ -42,6 +42,7 @@ fn event() -> Event {
         phase: "x".into(),
         duration: 1,
         artifact_path: "x".into(),
+        artifact_text: "x".into(),
         judged: true,
         cause: Some(Cause::Timeout),
         leaky: true,

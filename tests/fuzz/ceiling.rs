@@ -5,7 +5,7 @@
 
 use omg::graph::node::PermissionMode;
 use omg::graph::{Work, from_snapshot};
-use omg::node::policy::{Configuration, DENIABLE};
+use omg::node::policy::{Configuration, DENIABLE, Policy};
 use omg::plan::disposition::{RETRIES_MAX, ROUNDS_MAX, TOOLS};
 use omg::plan::reply::{Accepted, Rejected, Terms, read};
 
@@ -14,10 +14,11 @@ use omg::plan::reply::{Accepted, Rejected, Terms, read};
 /// # Panics
 /// When a plan is taken that may do more than a plan may, or a refusal says nothing.
 pub(crate) fn holds(reply: &str) -> bool {
-    let terms = Terms { inputs: ["branch".to_owned()].into(), configuration: Configuration::Isolated };
-    match read(reply, &terms) {
+    match read(reply, &terms()) {
         Ok(accepted) => {
             is_within(&accepted);
+            let loaded = read(reply, &Terms { configuration: Configuration::Loaded, ..terms() });
+            is_lifted(&accepted, &loaded.expect("whose configuration counts decides of no reply"));
             true
         }
         Err(Rejected::Refused { refusals, .. }) => {
@@ -26,6 +27,11 @@ pub(crate) fn holds(reply: &str) -> bool {
         }
         Err(Rejected::NoObject | Rejected::Unreadable { .. }) => false,
     }
+}
+
+/// What a reply is held to here.
+pub(crate) fn terms() -> Terms {
+    Terms { inputs: ["branch".to_owned()].into(), configuration: Configuration::Isolated }
 }
 
 fn is_within(accepted: &Accepted) {
@@ -48,6 +54,9 @@ fn is_within(accepted: &Accepted) {
         assert!(policy.is_isolated && policy.has_strict_mcp && policy.plugin_dirs.is_empty());
         assert_eq!(policy.allowed_tools, declared);
         let tools = policy.tools.as_deref().expect("the tools that exist are listed");
+        for tool in tools {
+            assert!(declared.iter().any(|it| it.split('(').next() == Some(tool)), "{tool} is not declared");
+        }
         for tool in DENIABLE {
             let exists = tools.iter().any(|it| it == tool);
             assert_ne!(exists, policy.disallowed_tools.iter().any(|it| it == tool), "{tool}");
@@ -56,6 +65,17 @@ fn is_within(accepted: &Accepted) {
     }
     // What is run is what was checked.
     let encoded = serde_json::to_string(raw).expect("a graph is JSON");
-    let (_, again) = from_snapshot(&encoded).expect("it is a graph still");
-    assert_eq!(again.nodes().len(), graph.nodes().len());
+    let (raw_again, again) = from_snapshot(&encoded).expect("it is a graph still");
+    assert_eq!(&raw_again, raw);
+    assert_eq!(format!("{:?}", again.nodes()), format!("{:?}", graph.nodes()));
+}
+
+/// The person's opt-in changes two layers of every policy, and nothing else of a plan.
+fn is_lifted(isolated: &Accepted, loaded: &Accepted) {
+    assert_eq!(isolated.raw, loaded.raw);
+    for ((id, within), (_, lifted)) in isolated.ceiling.iter().zip(loaded.ceiling.iter()) {
+        let same = Policy { is_isolated: false, has_strict_mcp: false, ..within.clone() };
+        assert_eq!(&same, lifted, "{id}");
+    }
+    assert_eq!(isolated.ceiling.iter().count(), loaded.ceiling.iter().count());
 }

@@ -147,6 +147,26 @@ fn what_chat_does_not_take_is_refused() {
     assert!(ran.stderr.contains("a line is longer than 1048576 bytes"), "{}", ran.stderr);
 }
 
+#[test]
+fn what_nobody_can_read_is_not_paid_for() {
+    let env = place(WORK, &plan("@say made"));
+    for line in ["hello\nhello\n", "make it good\ny\n"] {
+        let mut command = env.program("/bin/sh");
+        let lines = env.write("lines", line);
+        let script = format!("exec {} chat <{} >/dev/full", crate::env::OMG, lines.display());
+        let ran = Running::of(command.args(["-c", &script])).wait().exits(1);
+        assert!(ran.stderr.contains("cannot write the output"), "{}", ran.stderr);
+    }
+    assert!(env.spawns().is_empty());
+}
+
+#[test]
+fn a_nul_in_a_line_keeps_nobody_from_being_asked() {
+    let env = place(TALK, "say no");
+    piped(&env, &[], "a\0b\n").exits(0);
+    assert!(env.spawns()[0]["prompt"].as_str().unwrap().ends_with("\n\na\u{FFFD}b\n"));
+}
+
 /// A chat on a terminal, whose screen can be looked at while it goes on.
 struct OnTerminal<'e> {
     env: &'e TestEnv,
@@ -222,6 +242,53 @@ fn on_a_terminal_lines_are_edited_and_remembered() {
 }
 
 #[test]
+fn what_was_typed_before_the_plan_was_on_the_screen_is_no_answer() {
+    let planner = format!(
+        "sh touch begun; until [ -e go ]; do sleep 0.01; done\nYou plan work => @{}",
+        plan("@say made")
+    );
+    let env = place(WORK, &planner);
+    let Some(mut it) = OnTerminal::start(&env) else { return };
+    it.types(b"make it good\r");
+    let begun = env.path("begun");
+    env.until("it is being planned", || begun.exists());
+    it.types(b"y\r");
+    it.shows("the terminal has the key", |screen| screen.ends_with("\ny\r\n"));
+    env.write("go", "");
+    it.shows("it asks whether to run", |screen| screen.contains("Run this plan? [y/N] "));
+    it.types(b"n\r");
+    it.prompts_after("Not run. The plan is kept: ", 1);
+    it.types(b"\x04");
+    it.chat.wait().exits(0);
+    assert!(env.runs().is_empty(), "nobody had seen the plan");
+}
+
+#[test]
+fn lines_that_are_typed_ahead_are_all_asked_and_a_paste_is_one() {
+    let env = place(TALK, "say no");
+    let Some(mut it) = OnTerminal::start(&env) else { return };
+    it.types(b"one\rtwo\r");
+    it.prompts_after("Hello yourself.", 2);
+    it.types(b"\x1b[200~three\rfour\r\x1b[201~\r");
+    it.prompts_after("Hello yourself.", 3);
+    it.types(b"\x04");
+    let ran = it.chat.wait().exits(0);
+    let asked: Vec<String> = env
+        .spawns()
+        .iter()
+        .map(|spawn| spawn["prompt"].as_str().unwrap().rsplit("\n\n").next().unwrap().trim().to_owned())
+        .collect();
+    assert_eq!(asked, ["one", "two", "three\nfour"]);
+    // A terminal is asked to mark what is pasted, and told in the end that this is over.
+    let last = ran.stdout.rfind("\x1b[?2004").unwrap();
+    assert!(
+        ran.stdout.contains("\x1b[?2004h") && ran.stdout[last..].starts_with("\x1b[?2004l"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
 fn an_answer_to_the_question_is_not_remembered() {
     let env = place(WORK, &plan("@say made"));
     let Some(mut it) = OnTerminal::start(&env) else { return };
@@ -281,6 +348,21 @@ fn ctrl_c_ends_whatever_a_chat_waits_for() {
     let last = env.events().pop().unwrap();
     assert_eq!((&last["event"], &last["outcome"]), (&json!("run_finished"), &json!("failed")));
     contract::check_run_dir(&env.run_dir());
+}
+
+#[test]
+fn a8_the_guard_ends_what_a_chat_waits_for_when_it_is_killed() {
+    let sleep = "sh touch begun; sleep 600";
+    for (router, planner) in [(sleep, "say no"), (WORK, sleep)] {
+        let env = place(router, planner);
+        let mut command = env.command(&["chat"]);
+        let mut chat = Running::of(command.stdin(Stdio::piped()));
+        chat.types(b"make it good\n");
+        env.until("it is under way", || env.path("begun").exists());
+        chat.kill();
+        env.until("the guard has ended it", || env.pids_of("sleep 600").is_empty());
+        env.until("the guard is gone", || env.guards().is_empty());
+    }
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod money;
 mod new;
 mod output;
 mod pauses;
+mod power;
 mod processes;
 mod prune;
 mod reference;

@@ -398,6 +398,26 @@ nodes:
 }
 
 #[test]
+fn what_a_claude_or_its_user_cannot_do_is_told_before_anything_is_spent() {
+    let mut env = TestEnv::new();
+    env.write_program("claude", "#!/bin/sh\necho '2.1.197 (Claude Code)'\n");
+    env.write(
+        "g.yaml",
+        "nodes: [{id: x, prompt: hi, permission_mode: manual}, {id: y, prompt: hi, permission_mode: bypassPermissions}]",
+    );
+    let warned =
+        |env: &TestEnv, words: &str| env.omg(&["run", "g.yaml", "--dry-run"]).exits(0).stderr.contains(words);
+    let manual = "node \"x\": claude 2.1.197 (Claude Code) may not know permission_mode manual; update it or use dontAsk";
+    assert!(warned(&env, manual));
+    let root = "node \"y\": claude refuses bypassPermissions for root unless IS_SANDBOX=1 is set";
+    assert_eq!(warned(&env, root), rustix::process::geteuid().is_root());
+    env.set("IS_SANDBOX", "1");
+    assert!(!warned(&env, root));
+    env.write_program("claude", "#!/bin/sh\necho '2.1.332 (Claude Code)'\n");
+    assert!(!warned(&env, "may not know"));
+}
+
+#[test]
 fn settings_that_change_who_pays_are_told() {
     let env = TestEnv::new();
     let settings = r#"{"env":{"ANTHROPIC_API_KEY":"sk-secret"}}"#;

@@ -1,5 +1,6 @@
 //! The `claude` CLI as a runtime: its argv (DESIGN, as CLI-PROTOCOL 1 corrects it), its envelope, its price.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::node::invocation::{End, Invocation, Invoked, Preflight, Runtime, Sess
 use crate::node::policy::Policy;
 use crate::node::runtime::envelope::{Denial, Envelope};
 use crate::node::runtime::prompt::{self, Delivery};
-use crate::node::runtime::{limit, transcript};
+use crate::node::runtime::{limit, mentions, transcript};
 use crate::process::capture::{Bounded, OUTPUT_BYTES_MAX, Tail};
 use crate::process::{Cancel, Ended, Exit, How, Ladder, Launcher, SpawnError, Spec, Streams};
 use crate::text::fence;
@@ -128,7 +129,11 @@ impl Runtime for Claude {
 
     fn invoke(&self, invocation: &Invocation, cancel: &Cancel, _announce: &mut dyn FnMut(&str)) -> Invoked {
         let baseline = self.baseline(&invocation.session);
-        let delivery = prompt::deliver(&invocation.prompt, &[]);
+        let asked = match invocation.policy.tools {
+            Some(_) => mentions::detached(&invocation.prompt, &invocation.cwd),
+            None => Cow::Borrowed(invocation.prompt.as_str()),
+        };
+        let delivery = prompt::deliver(&asked, &[]);
         let args = argv(invocation, delivery.word.as_deref());
         let spec = spec(self.program.clone(), args, invocation, delivery, Ladder::InterruptFirst);
         let (mut stdout, mut stderr) = (Bounded::default(), Tail::default());
@@ -364,24 +369,10 @@ fn judge_envelope(envelope: &Envelope, exit: Exit, stderr: &str) -> End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::NodeId;
 
     fn invocation() -> Invocation {
-        Invocation {
-            node: NodeId::parse("a").expect("an id"),
-            attempt: 0,
-            prompt: "Do it.".into(),
-            cwd: "/srv".into(),
-            session: Session::Fresh(Some("71d7f1a8-6659-4699-a78f-d3f18c11704f".into())),
-            permission_mode: PermissionMode::Auto,
-            policy: Policy::default(),
-            budget: None,
-            agent: None,
-            model: None,
-            effort: None,
-            timeout: Duration::from_secs(1),
-            leave_running: false,
-        }
+        let session = Session::Fresh(Some("71d7f1a8-6659-4699-a78f-d3f18c11704f".into()));
+        Invocation { session, ..Invocation::plain("a") }
     }
 
     fn words(invocation: &Invocation) -> String {

@@ -30,6 +30,19 @@ const GREETING: &str = "Reading additional input from stdin...";
 /// Mount points that its sandbox may leave empty in a directory (CLI-PROTOCOL 3.7).
 const LEFTOVERS: [&str; 4] = [".git", ".codex", ".agents", ".aws"];
 
+/// What becomes of a permission mode, and with it of the network.
+pub const SANDBOX: &str = "\
+codex: permission_mode plan runs in a read-only sandbox, bypassPermissions in none, all others may write to the working \
+directory and have no network";
+/// What is told of every run (FACTS 5.5).
+const DISCLOSURES: [&str; 4] = [
+    SANDBOX,
+    "codex: a node that publishes (git push, gh) needs the network: give it bypassPermissions, or set network_access = true below \
+     [sandbox_workspace_write] in config.toml, which planned nodes do not load",
+    "codex: costs are unknown for every node, so that budget_usd binds nothing; allowed_tools is not enforced, nothing is asked",
+    "codex: a spent limit fails its node and pauses no run",
+];
+
 /// The `codex` CLI.
 #[derive(Debug)]
 pub struct Codex {
@@ -94,12 +107,7 @@ impl Runtime for Codex {
         }
         found.advice = lint::bypassing(graph);
         found.advice.append(&mut lint::unkept_budgets(graph));
-        found.disclosures = vec![
-            "codex: permission_mode plan runs in a read-only sandbox, bypassPermissions in none, all others may \
-             write to the working directory and have no network"
-                .to_owned(),
-            "codex: costs are unknown for every node, allowed_tools is not enforced, nothing is asked".to_owned(),
-        ];
+        found.disclosures = DISCLOSURES.map(str::to_owned).to_vec();
         found
     }
 
@@ -262,26 +270,11 @@ fn is_log(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::NodeId;
     use crate::node::policy::Policy;
-    use std::time::Duration;
 
     fn invocation(session: Session) -> Invocation {
-        Invocation {
-            node: NodeId::parse("a").expect("an id"),
-            attempt: 0,
-            prompt: "Do it.".into(),
-            cwd: "/srv".into(),
-            session,
-            permission_mode: PermissionMode::Auto,
-            policy: Policy::granting(vec!["Read".into()]),
-            budget: None,
-            agent: None,
-            model: None,
-            effort: Some("low".into()),
-            timeout: Duration::from_secs(1),
-            leave_running: false,
-        }
+        let policy = Policy::granting(vec!["Read".into()]);
+        Invocation { session, policy, effort: Some("low".into()), ..Invocation::plain("a") }
     }
 
     fn words(session: Session, prompt: Option<&str>) -> String {

@@ -8,6 +8,7 @@ pub mod codex_events;
 pub mod envelope;
 mod lenient;
 pub mod limit;
+mod mentions;
 pub mod prompt;
 pub mod rehearsal;
 pub mod reset;

@@ -122,6 +122,22 @@ fn auto_57_a_second_refusal_ends_it_and_keeps_what_was_bought() {
 }
 
 #[test]
+fn what_was_refused_first_is_kept_when_the_second_reply_holds_nothing() {
+    let failed = End::Replied { exit: Exit::Code(3), note: "it broke".into() };
+    for (answers, replies) in [
+        (vec![replied(), replied()], &[WIDE, "I cannot."][..]),
+        (vec![replied(), replied()], &[WIDE, ""]),
+        (vec![replied(), failed], &[WIDE, ""]),
+        (vec![replied(), End::Cancelled], &[WIDE]),
+    ] {
+        let (none, _) = bought(answers, replies, None);
+        assert!(none.expect_err("no plan").spec.expect("the first reply").contains("Bash(*)"), "{replies:?}");
+    }
+    let (none, _) = bought(vec![replied(), replied()], &[WIDE, "{\"nodes\": 1}"], None);
+    assert!(!none.expect_err("no plan").spec.expect("the second reply").contains("Bash(*)"));
+}
+
+#[test]
 fn auto_58_what_cannot_be_handed_back_precisely_is_not_bought_again() {
     for (reply, has_spec) in [("{\"nodes\": \"x\"}", true), ("{nodes}", true), ("no", false), ("", false)] {
         let (none, asked) = bought(vec![replied()], &[reply], None);

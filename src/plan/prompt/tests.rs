@@ -49,27 +49,9 @@ fn every_rule_is_told() {
         ("acyclic", &["no circle"]),
         ("artifacts", &["{{ artifacts.ID }}", "{{ artifacts.ID | inline }}"]),
         ("handoff", &["handoff is artifact", "single parent"]),
-        ("tools", &["never empty", "Bash(gh pr *)", "A bare Bash is not"]),
-        (
-            "keys that are refused",
-            &[
-                "permission_mode",
-                "budget_usd",
-                "type",
-                "cwd",
-                "agent",
-                "worktree",
-                "verify",
-                "setup",
-                "command",
-                "use",
-            ],
-        ),
+        ("tools", &["never empty", "only words of this list, exactly", "A bare Bash is not"]),
         ("why verify is", &["outside every limit", "exit_zero and result_matches"]),
-        (
-            "causes of a retry",
-            &["nonzero_exit", "run_error", "timeout", "output_error", "verify_failed", "result_mismatch"],
-        ),
+        ("retries", &["\"max\": N, \"on\": [causes]", "N at most 3"]),
         ("no budgets, generous timeouts", &["Set no budget", "be generous"]),
         ("loops, both halves", &["\"feedback\"", "{{ feedback.CHECK }}", "Both halves are needed"]),
         ("rounds", &["max is 2", "3 is the most"]),
@@ -83,7 +65,7 @@ fn every_rule_is_told() {
             &["takes no filter", "only in prompts inside the loop", "names the node that declares it"],
         ),
         ("slices", &["slices", "how large a commit is", "commits as it goes"]),
-        ("staging by path", &["by its path", "-A", "-u"]),
+        ("staging by path", &["by its path", "never runs git add with -A, with . or with -u"]),
         ("branch evidence", &["head branch", "a ref by its name", "never judge by whatever HEAD"]),
         ("the verdict", &["exactly PASS", r#""^[*_`\\s]*PASS[*_`\\s]*$""#]),
         ("nothing builds", &["is set to build the work", "No check may say or imply"]),
@@ -93,6 +75,49 @@ fn every_rule_is_told() {
             assert!(text.contains(word), "{rule}: {word:?} is not in the prompt");
         }
     }
+}
+
+/// The lists of the prompt are those that a reply is held to.
+#[test]
+fn every_word_that_may_or_may_not_be_said_is_told() {
+    let text = prompt(&brief());
+    let part = |from: &str, to: &str| {
+        let (_, after) = text.split_once(from).unwrap_or_else(|| panic!("{from:?} is not in the prompt"));
+        after.split_once(to).unwrap_or_else(|| panic!("{to:?} does not follow {from:?}")).0
+    };
+    assert_eq!(part("exactly as they stand: ", ". A bare"), TOOLS.join(", "));
+    let causes: Vec<&str> = Cause::RETRYABLE.iter().map(|cause| cause.as_str()).collect();
+    assert_eq!(part("the causes are ", ".\n"), causes.join(", "));
+    let forbidden: Vec<&str> =
+        part("A plan with any of these is not run: ", ". verify is").split(", ").collect();
+    for key in [
+        "permission_mode",
+        "budget_usd",
+        "type",
+        "cwd",
+        "agent",
+        "worktree",
+        "setup",
+        "model",
+        "effort",
+        "leave_running",
+        "command",
+        "use",
+        "with",
+        "and success_check.verify",
+    ] {
+        assert!(forbidden.contains(&key), "{key}: {forbidden:?}");
+    }
+}
+
+#[test]
+fn in_a_later_cycle() {
+    let text =
+        prompt(&Brief { remaining: Some("The docs are missing.\nSo are the tests.".into()), ..brief() });
+    let (before, after) = text.split_once("\n# What came before").expect("a part of its own");
+    assert_eq!(before, prompt(&brief()).trim_end_matches('\n').to_owned() + "\n");
+    let nonce = after.split("--- previous remaining ").nth(1).expect("a mark")[..6].to_owned();
+    insta::assert_snapshot!(after.replace(&nonce, "NONCE"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::process::env::MARK;
 use crate::process::exit::pidfd;
 use crate::process::own;
 use crate::process::remains::Stray;
+use crate::process::start::PipeId;
 
 /// How often, and how long apart, an environment is read again that cannot be had in one piece: while a process
 /// execs it is empty or cut short, and under load that may take a while.
@@ -159,20 +160,37 @@ fn sweep(wanted: &dyn Fn(&[u8]) -> bool) -> Vec<Stray> {
         .collect()
 }
 
-/// What a process that is gone has left: the living members of `groups`, and whatever has a variable that answers to
-/// `wanted`. A group in which nobody lives is struck off, because its number may become another's.
-pub(crate) fn bereaved(groups: &mut BTreeSet<i32>, wanted: &dyn Fn(&[u8]) -> bool) -> Vec<Stray> {
+/// What a process that is gone has left: the living members of `groups`, whoever holds one of `pipes`, and whatever has a
+/// variable that answers to `wanted`. A group in which nobody lives is struck off, because its number may become another's.
+pub(crate) fn bereaved(
+    groups: &mut BTreeSet<i32>,
+    pipes: &BTreeSet<PipeId>,
+    wanted: &dyn Fn(&[u8]) -> bool,
+) -> Vec<Stray> {
     let mut living = BTreeSet::new();
     let found = others().filter_map(|pid| {
         let group = stat(pid).filter(|it| !it.is_dead())?.group;
         let is_member = |pid: Pid| groups.contains(&group) && stat(pid).is_some_and(|it| it.group == group);
-        let stray = seize(pid, &|pid| is_member(pid) || carries(pid, wanted))?;
+        let stray = seize(pid, &|pid| is_member(pid) || holds_one(pid, pipes) || carries(pid, wanted))?;
         living.insert(group);
         Some(stray)
     });
     let found: Vec<Stray> = found.collect();
     groups.retain(|group| living.contains(group));
     found
+}
+
+/// Whether `pid` has an end of one of `pipes` open.
+fn holds_one(pid: Pid, pipes: &BTreeSet<PipeId>) -> bool {
+    // Nearly always there is none, and nothing to be opened.
+    if pipes.is_empty() {
+        return false;
+    }
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|it| fs::read_link(it.path()).ok()).any(|target| {
+        let name = target.to_str().and_then(|it| it.strip_prefix("pipe:[")?.strip_suffix(']'));
+        name.and_then(|name| name.parse().ok()).is_some_and(|name| pipes.contains(&PipeId(name)))
+    })
 }
 
 /// The process group of this process; 0 when that lies outside of its own table of processes.
@@ -310,5 +328,23 @@ mod tests {
     fn the_length_of_an_environment_is_the_kernels_own() {
         let text = fs::read("/proc/self/environ").unwrap_or_default();
         assert_eq!(stat(getpid()).and_then(|it| it.environment), Some(text.len() as u64));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "what is tested finds what nobody watches")]
+    fn whoever_holds_a_pipe_is_found_with_an_empty_environment() {
+        let (ours, theirs) = std::io::pipe().expect("a pipe");
+        let pipes = BTreeSet::from([PipeId::of(&ours).expect("its name")]);
+        let found = |pipes: &BTreeSet<PipeId>| bereaved(&mut BTreeSet::new(), pipes, &|_| false);
+        let mut command = std::process::Command::new("cat");
+        let mut child =
+            command.env_clear().stdin(std::process::Stdio::piped()).stdout(theirs).spawn().expect("a child");
+        drop(command);
+        let child_pid = Pid::from_child(&child);
+        assert_eq!(found(&pipes).iter().map(|it| it.pid).collect::<Vec<_>>(), [child_pid]);
+        assert!(found(&BTreeSet::new()).is_empty());
+        drop(child.stdin.take());
+        child.wait().expect("its end");
+        assert!(found(&pipes).is_empty());
     }
 }

@@ -82,9 +82,13 @@ fn remaining(table: &[Row], leader: i32, noted: &[Row], own_group: i32) -> BTree
 }
 
 /// What a process that is gone has left, as far as the table tells: the members of `groups` and everything below
-/// them. Environments are not shown there, so nobody answers to the second argument.
+/// them. Pipes and environments are not shown there, so nobody answers to the other arguments.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn bereaved(groups: &mut BTreeSet<i32>, _: &dyn Fn(&[u8]) -> bool) -> Vec<Stray> {
+pub(crate) fn bereaved(
+    groups: &mut BTreeSet<i32>,
+    _: &BTreeSet<crate::process::start::PipeId>,
+    _: &dyn Fn(&[u8]) -> bool,
+) -> Vec<Stray> {
     let table = table();
     groups.retain(|group| table.iter().any(|row| row.group == *group));
     let found: BTreeSet<i32> = groups.iter().flat_map(|leader| whole(&table, *leader)).collect();

@@ -20,6 +20,7 @@ use crate::process::again::this_program;
 use crate::process::descendants::own_group;
 use crate::process::env::MARK;
 use crate::process::own::Staff;
+use crate::process::start::PipeId;
 
 pub mod post;
 
@@ -38,8 +39,8 @@ pub type Warn = Box<dyn Fn(String) + Send + Sync>;
 /// What a guard is told at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orders {
-    /// Where it leaves its note.
-    pub place: PathBuf,
+    /// Where it leaves its note; `None` when there is no run that it would be about.
+    pub place: Option<PathBuf>,
     /// The name of the variable that everything to be ended carries.
     pub mark: String,
     /// The engine's pid.
@@ -50,7 +51,7 @@ pub struct Orders {
 
 impl Orders {
     /// The orders of a guard over this process.
-    pub(crate) fn here(place: PathBuf, mark: &str) -> Self {
+    pub(crate) fn here(place: Option<PathBuf>, mark: &str) -> Self {
         Orders { place, mark: mark.to_owned(), engine: std::process::id(), group: own_group() }
     }
 
@@ -60,12 +61,13 @@ impl Orders {
         let text = |word: &OsString| word.to_str().map(str::to_owned);
         let mark = text(mark).filter(|mark| mark.starts_with(MARK))?;
         let (engine, group) = (text(engine)?.parse().ok()?, text(group)?.parse().ok()?);
-        (word == WORD).then_some(Orders { place: place.into(), mark, engine, group })
+        let place = Some(PathBuf::from(place)).filter(|place| !place.as_os_str().is_empty());
+        (word == WORD).then_some(Orders { place, mark, engine, group })
     }
 
     fn words(&self) -> [OsString; 5] {
         let word = |text: &str| OsString::from(text);
-        let place = self.place.clone().into_os_string();
+        let place = self.place.clone().unwrap_or_default().into_os_string();
         [word(WORD), place, word(&self.mark), word(&self.engine.to_string()), word(&self.group.to_string())]
     }
 }
@@ -99,9 +101,15 @@ impl Guard {
         Ok(Guard { link: Mutex::new(Some(Link { pipe, book, staff })), warn })
     }
 
-    /// A child leads this group from now on.
-    pub(crate) fn started(&self, leader: Pid) {
-        self.tell(&format!("+{}\n", leader.as_raw_pid()));
+    /// A child with this pipe for its standard output is about to start. Should this process die before it can say which
+    /// one that was, it is found by its pipe, whatever it has made of its environment by then.
+    pub(crate) fn starting(&self, pipe: PipeId) {
+        self.tell(&format!("?{}\n", pipe.0));
+    }
+
+    /// It leads this group from now on.
+    pub(crate) fn started(&self, leader: Pid, pipe: PipeId) {
+        self.tell(&format!("+{}\n!{}\n", leader.as_raw_pid(), pipe.0));
     }
 
     /// The group's leader is about to be reaped: its number may soon be another's.
@@ -192,9 +200,11 @@ mod tests {
 
     #[test]
     fn orders_are_read_back_as_they_were_written() {
-        let orders = Orders { place: "/runs/1".into(), mark: "OMG_MARK_31".into(), engine: 7, group: 6 };
-        let words: Vec<OsString> = std::iter::once("omg".into()).chain(orders.words()).collect();
-        assert_eq!(Orders::read(&words), Some(orders));
+        for place in [Some("/runs/1".into()), None] {
+            let orders = Orders { place, mark: "OMG_MARK_31".into(), engine: 7, group: 6 };
+            let words: Vec<OsString> = std::iter::once("omg".into()).chain(orders.words()).collect();
+            assert_eq!(Orders::read(&words), Some(orders));
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::process::descendants::bereaved;
 use crate::process::guard::Orders;
 use crate::process::remains::{self, GRACE, Stray};
 use crate::process::signals::OTHERS;
+use crate::process::start::PipeId;
 
 /// The word by which the engine takes its leave.
 pub(crate) const LEAVE: &[u8] = b"bye\n";
@@ -49,6 +50,8 @@ pub enum Parting {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Charges {
     groups: BTreeSet<i32>,
+    /// The pipes of children whose group it has not heard of yet.
+    pipes: BTreeSet<PipeId>,
     kept: BTreeSet<Vec<u8>>,
 }
 
@@ -106,9 +109,12 @@ impl Charges {
     fn take(&mut self, line: &[u8]) {
         let Some((sign, rest)) = line.split_first() else { return };
         let group = || std::str::from_utf8(rest).ok()?.parse::<i32>().ok().filter(|group| *group > 1);
+        let pipe = || std::str::from_utf8(rest).ok()?.parse().ok().map(PipeId);
         match sign {
             b'+' => self.groups.extend(group()),
             b'-' => drop(group().map(|group| self.groups.remove(&group))),
+            b'?' => self.pipes.extend(pipe()),
+            b'!' => drop(pipe().map(|pipe| self.pipes.remove(&pipe))),
             b'=' => drop(self.kept.insert(rest.to_vec())),
             _ => {}
         }
@@ -116,14 +122,14 @@ impl Charges {
 }
 
 fn end_all(charges: Charges, mark: &str) -> Parting {
-    let Charges { groups, kept } = charges;
+    let Charges { groups, pipes, kept } = charges;
     let wanted = |entry: &[u8]| {
         let value = entry.strip_prefix(mark.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
         value.is_some_and(|value| !kept.contains(value))
     };
     let (groups, met) = (RefCell::new(groups), RefCell::new(BTreeSet::new()));
     let find = || {
-        let found: Vec<Stray> = bereaved(&mut groups.borrow_mut(), &wanted);
+        let found: Vec<Stray> = bereaved(&mut groups.borrow_mut(), &pipes, &wanted);
         met.borrow_mut().extend(found.iter().map(|stray| stray.pid.as_raw_pid()));
         found
     };
@@ -163,6 +169,13 @@ mod tests {
         check("+12\n-12\n+12\n", &[12], &[]);
         check("=a/0\n=b/sub/1\n+9\n", &[9], &["a/0", "b/sub/1"]);
         check("", &[], &[]);
+    }
+
+    #[test]
+    fn a_child_whose_group_was_never_told_is_known_by_its_pipe() {
+        let charges = Charges::read(b"?71\n?72\n+12\n!71\n?x\n");
+        assert_eq!(charges.pipes, BTreeSet::from([PipeId(72)]));
+        assert_eq!(charges.groups, BTreeSet::from([12]));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::graph::Graph;
 use crate::plan::assess::Judged;
-use crate::record::{RunDir, Verdict, artifact};
+use crate::record::{RunDir, artifact};
 use crate::view::term::ledger::Ledger;
 use crate::view::term::words;
 
@@ -13,7 +13,8 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 pub fn judged(graph: &Graph, dir: &RunDir, ledger: &Ledger) -> Vec<Judged> {
     let nodes = graph.nodes().iter().filter_map(|node| {
         let (_, record) = ledger.rows.iter().find(|(id, _)| id == node.id.as_str())?;
-        let has_artifact = record.verdict == Verdict::Pass;
+        // What failed by its price alone left one, too.
+        let has_artifact = !record.artifact_path.is_empty();
         Some(Judged {
             id: node.id.to_string(),
             verdict: words::verdict(record, false),

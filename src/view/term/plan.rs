@@ -240,8 +240,10 @@ impl Again<'_> {
     pub fn print(&self) -> String {
         let mut out: String = self.verify.map(|verify| attached(self.attached, verify)).unwrap_or_default();
         out.push_str(&self.less());
-        if self.loaded {
-            out.push_str(if self.runtime == RuntimeKind::Codex { CODEX_LOADED } else { LOADED });
+        match (self.loaded, self.runtime) {
+            (true, RuntimeKind::Codex) => out.extend([codex::SANDBOX, "\n", CODEX_LOADED]),
+            (true, _) => out.push_str(LOADED),
+            (false, _) => {}
         }
         out
     }

@@ -92,6 +92,25 @@ fn every_spawn_of_a_planned_run_is_under_its_ceiling() {
 }
 
 #[test]
+fn the_prompt_of_a_planned_node_attaches_no_file() {
+    let a = node("a", &[], "Do a. Read @notes.md and @../work, tell @alice.");
+    let b = node("b", &["a"], "Do b. {{ artifacts.a | inline }}");
+    let mut env = planning(&[]);
+    let cues = format!("You plan work => @say {}\nDo a => @say @/etc/hostname\n", super::graph(&[a, b]));
+    let cues = env.write("cues", cues);
+    env.set("FAKE_CUES", cues.to_str().unwrap());
+    env.write("notes.md", "");
+    env.omg(&["auto", "a goal @notes.md"]).exits(0);
+    env.run_graph("nodes: [{id: x, prompt: 'Read @notes.md'}]", &[]).exits(0);
+    let asked: Vec<String> =
+        env.spawns().iter().map(|spawn| spawn["prompt"].as_str().unwrap().to_owned()).collect();
+    assert!(asked[0].contains("a goal @notes.md"), "the person's own word: {}", asked[0]);
+    assert_eq!(asked[1], "Do a. Read notes.md and ../work, tell @alice.");
+    assert_eq!(asked[2], "Do b. /etc/hostname", "what another node said is no way either");
+    assert_eq!(asked[3], "Read @notes.md", "nor is a graph that a person wrote touched");
+}
+
+#[test]
 fn the_opt_in_lifts_isolation_for_every_leg_and_is_told_again() {
     let env = planning(&[node("a", &[], "@on 1 exit 1")]);
     let ran = env.omg(&["auto", "a goal", "--accept-loaded-user-config"]).exits(1);
@@ -109,10 +128,26 @@ fn the_opt_in_lifts_isolation_for_every_leg_and_is_told_again() {
 }
 
 #[test]
+fn a_later_leg_on_codex_tells_of_the_opt_in_and_of_the_sandbox() {
+    for (flags, is_told) in [(&[][..], false), (&["--accept-loaded-user-config"], true)] {
+        let env = planning(&[node("a", &[], "@on 1 exit 1")]);
+        env.omg(&[&["--runtime", "codex", "auto", "a goal"], flags].concat()).exits(1);
+        let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+        for words in ["read-only sandbox", "load your own configuration"] {
+            assert_eq!(ran.stdout.contains(words), is_told, "{words}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
 fn a_plan_on_codex_ignores_the_persons_configuration_and_its_planner_does_not() {
     let env = planning(&[node("a", &[], "@say done")]);
     let ran = env.omg(&["--runtime", "codex", "auto", "a goal"]).exits(0);
     assert!(ran.stdout.contains("[sandbox: workspace-write]"), "{}", ran.stdout);
+    for told in ["read-only sandbox", "needs the network", "budget_usd binds nothing", "a spent limit fails"]
+    {
+        assert_eq!(ran.stdout.matches(told).count(), 1, "{told}: {}", ran.stdout);
+    }
     let (planner, nodes) = spawns(&env);
     assert!(
         after(&planner[0], "--sandbox") == Some("read-only") && !has(&planner[0], "--ignore-user-config")

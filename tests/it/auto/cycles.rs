@@ -119,11 +119,58 @@ fn the_judge_has_no_tool_and_nobodys_settings_and_sees_what_the_nodes_left() {
 }
 
 #[test]
+fn on_codex_a_goal_is_judged_under_the_same_stance_and_no_price_is_told() {
+    let env = judged(&[node("work", &[], "@say made")], &[UNMET, MET]);
+    let ran = env.omg(&["--runtime", "codex", "auto", "a goal", "--max-cycles", "3"]).exits(0);
+    let judges = judges(&env);
+    assert_eq!(judges.len(), 2);
+    for judge in &judges {
+        assert_eq!(after(judge, "--sandbox"), Some("read-only"), "{judge}");
+        for word in ["--ignore-user-config", "--ignore-rules", "project_doc_max_bytes=0", "mcp_servers={}"] {
+            assert!(has(judge, word), "{word}: {judge}");
+        }
+    }
+    assert!(ran.stdout.contains("GOAL TOTAL: unknown") && !ran.stdout.contains('$'), "{}", ran.stdout);
+    let kept = json(&env.runs().pop().unwrap().join("assess.json"));
+    assert_eq!((&kept["goal_met"], &kept["assess_cost_unknown"]), (&json!(true), &json!(true)));
+    assert_eq!((&kept["assess_cost_usd"], &kept["usage"]["input_tokens"]), (&json!(0.0), &json!(10)));
+}
+
+#[test]
+fn a_verdict_that_cannot_be_kept_counts_all_the_same() {
+    let work = node("work", &[], "@sh mkdir -p $(ls -d $OMG_HOME/runs/*)/assess.json/x\n@say made");
+    let env = judged(&[work], &[MET]);
+    let ran = env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(0);
+    assert!(ran.stderr.contains("note: ") && ran.stderr.contains("cannot be kept"), "{}", ran.stderr);
+    sums_up(&env, &ran, "1 assessed cycle");
+}
+
+#[test]
+fn the_judge_sees_what_a_node_left_that_failed_by_its_price_alone() {
+    let mut work = node("work", &[], "@say made for too much");
+    work["budget_usd"] = json!(0.001);
+    let env = judged(&[work, node("next", &["work"], "@say made")], &[MET]);
+    env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(1);
+    let shown = prompts(&env, "You judge whether").remove(0);
+    assert!(shown.contains("--- artifact work ") && shown.contains("\nmade for too much\n"), "{shown}");
+}
+
+#[test]
 fn a_goal_that_is_met_at_first_takes_one_cycle() {
     let env = judged(&[node("work", &[], "@say made")], &[MET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "5"]).exits(0);
     assert_eq!(env.runs().len(), 1);
     sums_up(&env, &ran, "1 assessed cycle");
+}
+
+#[test]
+fn a_nul_in_what_was_left_or_remains_keeps_nobody_from_being_asked() {
+    let unmet = r#"{"goal_met": false, "remaining": "mend a\u0000b"}"#;
+    let left = r#"@raw {"type":"result","is_error":false,"result":"a\u0000b","session_id":"s","total_cost_usd":0.01}"#;
+    let env = judged(&[node("work", &[], left)], &[unmet, MET]);
+    env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(0);
+    assert!(prompts(&env, "You judge whether")[0].contains("a\u{FFFD}b"));
+    assert!(prompts(&env, "You plan work")[1].contains("mend a\u{FFFD}b"));
 }
 
 #[test]

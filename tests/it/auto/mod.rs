@@ -1,5 +1,6 @@
 //! Planned graphs: what a goal becomes, and what each spawn of it is given.
 
+mod argv;
 mod background;
 mod ceiling;
 mod cycles;

@@ -77,9 +77,34 @@ fn auto_10_where_something_builds_evidence_is_asked_for_before_anything_else() {
     assert!(env.spawns().is_empty() && !env.home().exists());
     let ran = env.omg(&["auto", "a goal", "--accept-no-build-evidence"]).exits(0);
     assert!(ran.stdout.contains("Build evidence: NONE, go.mod found"), "{}", ran.stdout);
+    let (before, _) = ran.stdout.split_once("Planning a graph").unwrap();
+    assert!(before.contains("The run records that --accept-no-build-evidence was given."), "{before}");
     let evidence =
         json!({"answer": "declared", "declared_by": "--accept-no-build-evidence", "signals": ["go.mod"]});
     assert_eq!(env.state()["build_evidence"], evidence);
+    let ran = env.omg(&["auto", "a goal", "--verify-cmd", "true"]).exits(0);
+    assert!(!ran.stdout.contains("Build evidence: NONE"), "{}", ran.stdout);
+    let last = fs::read(env.runs().pop().unwrap().join("state.json")).unwrap();
+    let state: Value = serde_json::from_slice(&last).unwrap();
+    assert_eq!(state["build_evidence"], json!({"answer": "attached", "signals": ["go.mod"]}));
+}
+
+#[test]
+fn what_is_particular_to_a_run_is_told_before_its_planner_is_asked() {
+    let env = planning(&[node("a", &[], "@say done")]);
+    env.write("../user/.claude/settings.json", r#"{"apiKeyHelper": "x"}"#);
+    let before = |words: &[&str]| {
+        let ran = env.omg(words).exits(0);
+        assert_eq!(ran.stderr.contains("sets apiKeyHelper"), !words.contains(&"codex"), "{}", ran.stderr);
+        ran.stdout.split_once("Planning a graph").unwrap().0.to_owned()
+    };
+    let none = "Nothing that builds was recognised in this directory.";
+    let told = before(&["auto", "a goal"]);
+    assert!(told.contains(none) && !told.contains("configuration"), "{told}");
+    let told = before(&["auto", "a goal", "--accept-loaded-user-config"]);
+    assert!(told.contains("Planned nodes will load your own configuration of the CLI"), "{told}");
+    let told = before(&["--runtime", "codex", "auto", "a goal", "--plan-only"]);
+    assert!(told.contains("codex: planned nodes get no agents and no skills of yours"), "{told}");
 }
 
 #[test]
@@ -218,6 +243,42 @@ fn a_preview_is_no_run_and_its_plan_can_be_run() {
 }
 
 #[test]
+fn a_preview_that_was_planned_twice_says_so() {
+    let env = place(WIDE, &graph(&[node("a", &[], "@say done")]).to_string());
+    let ran = env.omg(&["auto", "a goal", "--plan-only"]).exits(0);
+    assert!(ran.stdout.contains("Nothing was run. 2 planner calls were paid, $0.0200"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("Planned twice: "), "{}", ran.stdout);
+}
+
+/// Makes the planner put a directory in the place of a file of its run, and answer so.
+fn blocked(file: &str, reply: &str) -> TestEnv {
+    let mut env = TestEnv::new();
+    let block = format!("mkdir -p $(ls -d $OMG_HOME/runs/*)/{file}/x");
+    let cues = env.write("cues", format!("You plan work => @sh {block}\nYou plan work => @say {reply}\n"));
+    env.set("FAKE_CUES", cues.to_str().unwrap());
+    env
+}
+
+#[test]
+fn a_plan_that_cannot_be_kept_is_not_run_and_its_price_is_recorded() {
+    let env = blocked("graph.json", &graph(&[node("a", &[], "@say done")]).to_string());
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert!(ran.stderr.contains("the plan was paid for and cannot be kept: "), "{}", ran.stderr);
+    assert_eq!(env.spawns().len(), 1, "the planner alone");
+    let last = env.events().pop().unwrap();
+    assert_eq!((&last["outcome"], &last["cost_usd"]), (&json!("failed"), &json!(0.01)));
+}
+
+#[test]
+fn a_refused_reply_that_cannot_be_kept_is_refused_all_the_same() {
+    let env = blocked("rejected.json", WIDE);
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert!(ran.stderr.contains("note: the refused reply cannot be kept: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the plan was refused") && !ran.stdout.contains("is kept"), "{}", ran.stdout);
+    assert_eq!(env.events().pop().unwrap()["cost_usd"], 0.02);
+}
+
+#[test]
 fn a_refused_preview_is_kept_with_the_plans() {
     let env = place(WIDE, WIDE);
     env.omg(&["auto", "a goal", "--plan-only"]).exits(1);
@@ -242,6 +303,73 @@ fn while_it_is_planned_a_run_says_so_and_a_signal_ends_it() {
     let list = env.omg(&["runs", "list"]).exits(0);
     assert!(list.stdout.contains("FAIL"), "{}", list.stdout);
     env.assert_none_left("sleep 600");
+}
+
+#[test]
+fn a8_the_guard_ends_a_planner_whose_engine_was_killed() {
+    for flags in [&[][..], &["--plan-only"]] {
+        let mut env = TestEnv::new();
+        let cues = env.write("cues", "You plan work => @sh touch asked; sleep 600\n");
+        env.set("FAKE_CUES", cues.to_str().unwrap());
+        let running = env.start(&[&["auto", "a goal"], flags].concat());
+        env.until("the planner runs", || env.path("asked").exists());
+        running.kill();
+        env.until("the guard has ended it", || env.pids_of("sleep 600").is_empty());
+        env.until("the guard is gone", || env.guards().is_empty());
+        assert_eq!(env.runs().len(), usize::from(flags.is_empty()));
+    }
+}
+
+#[test]
+fn a_second_signal_kills_a_planner_that_does_not_obey_the_first() {
+    let mut env = TestEnv::new();
+    let cues = ["ignoreint", "ignoreterm", "touch asked", "sleep 600"];
+    let cues: String = cues.iter().map(|cue| format!("You plan work => @{cue}\n")).collect();
+    let cues = env.write("cues", cues);
+    env.set("FAKE_CUES", cues.to_str().unwrap());
+    let running = env.start(&["auto", "a goal", "--plan-only"]);
+    env.until("the planner runs", || env.path("asked").exists());
+    running.signal(Signal::INT);
+    running.signal(Signal::TERM);
+    let ran = running.wait().exits(130);
+    assert!(ran.stderr.contains("SIGINT: ending the planner; a second signal kills it"), "{}", ran.stderr);
+    assert!(env.spawns().iter().all(|spawn| !is_alive(spawn)), "{:?}", env.spawns());
+}
+
+fn is_alive(spawn: &Value) -> bool {
+    std::path::Path::new(&format!("/proc/{}", spawn["pid"])).exists()
+}
+
+#[test]
+fn a_plan_whose_run_cannot_be_recorded_is_closed_with_its_price() {
+    let env = blocked("state.json", &graph(&[node("a", &[], "@say done")]).to_string());
+    env.omg(&["auto", "a goal"]).exits(1);
+    assert_eq!(env.spawns().len(), 1, "the planner alone");
+    let last = env.events().pop().unwrap();
+    let wanted = (&json!("run_finished"), &json!("failed"), &json!(0.01));
+    assert_eq!((&last["event"], &last["outcome"], &last["cost_usd"]), wanted);
+}
+
+#[test]
+fn what_the_cli_does_not_know_of_a_plan_is_warned_of() {
+    let mut bound = node("a", &[], "@say done");
+    bound["budget_usd"] = json!(1);
+    bound["permission_mode"] = "manual".into();
+    let env = planning(&[bound]);
+    let codex = ["--runtime", "codex"];
+    let ran = env.omg(&[&codex[..], &["auto", "a goal"]].concat()).exits(0);
+    assert_eq!(ran.stderr.matches("WARNING: node \"a\": budget_usd").count(), 1, "{}", ran.stderr);
+    let ran = env.omg(&["auto", "a goal", "--plan-only"]).exits(0);
+    assert!(!ran.stderr.contains("WARNING"), "{}", ran.stderr);
+    let stand_in = fs::read_link(env.home().with_file_name("bin/codex")).unwrap();
+    let old = env.home().with_file_name("old/claude");
+    fs::create_dir(old.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(stand_in, &old).unwrap();
+    let version = "case $1 in --version) echo '2.1.197 (Claude Code)';; *) exec";
+    env.write_program("claude", &format!("#!/bin/sh\n{version} {} \"$@\";; esac\n", old.display()));
+    let ran = env.omg(&["auto", "a goal", "--plan-only"]).exits(0);
+    let told = "WARNING: node \"a\": claude 2.1.197 (Claude Code) may not know permission_mode manual";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
 }
 
 #[test]
@@ -299,4 +427,22 @@ fn agents_and_skills_reach_the_nodes_of_the_leg_that_planned_and_no_later_one() 
     );
     assert_eq!(super::after(&nodes[2], "--tools"), Some("Read,Bash"));
     assert_eq!(super::after(&nodes[2], "--setting-sources"), Some(""));
+}
+
+#[test]
+fn a_checkout_elsewhere_that_is_named_is_warned_of_last_and_before_anything_runs() {
+    let env = planning(&[node("a", &[], "@say done"), node("b", &["a"], "Mend ~/other/src.\n@say done")]);
+    env.write("../user/other/.git/HEAD", "");
+    env.write("../user/other/src/lib.rs", "");
+    env.write("../user/.claude/skills/tidy/SKILL.md", "---\nname: tidy\n---\nSee ~/other.\n");
+    for (flags, nothing_after) in [(&["--plan-only"][..], "Nothing was run."), (&[], "Running graph")] {
+        let ran = env.omg(&[&["auto", "mend ~/other"], flags].concat()).exits(0);
+        let (before, warning) = ran.stdout.split_once("WARNING: the work reaches into").unwrap();
+        assert!(before.contains("Build evidence: NONE") && before.contains("Ceiling: "), "{before}");
+        let told = "user/other, named as ~/other by the goal and node b\n";
+        assert!(warning.contains(told), "{warning}");
+        assert!(warning.contains("\n\n") && warning.contains(nothing_after), "{warning}");
+    }
+    let ran = env.omg(&["auto", "mend ~/elsewhere", "--plan-only"]).exits(0);
+    assert!(ran.stdout.contains("named as ~/other/src by node b"), "{}", ran.stdout);
 }

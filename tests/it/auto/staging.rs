@@ -209,3 +209,64 @@ fn s63_a_later_leg_activates_no_skill_whether_it_is_told_so_or_not() {
     env.run_graph("nodes: [{id: a, prompt: '@on 1 exit 1'}]", &[]).exits(1);
     env.omg(&["resume", "latest", "--retry-failed", "--no-skill-activation"]).exits(0);
 }
+
+/// What the spawn of `review` and that of `fix` were given: an agent, a directory, a tool for skills.
+fn given(env: &TestEnv) -> [String; 2] {
+    ["review", "fix"].map(|id| {
+        let spawn = spawns_of(env, id).pop().unwrap();
+        let told = [
+            after(&spawn, "--agent").is_some_and(|name| name == "code-reviewer").then_some("agent"),
+            after(&spawn, "--plugin-dir").map(|_| "directory"),
+            after(&spawn, "--tools").unwrap().contains("Skill").then_some("skills"),
+            after(&spawn, "-p").unwrap().contains("consult it if one fits").then_some("told"),
+        ];
+        told.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    })
+}
+
+#[test]
+fn each_flag_takes_away_what_it_says_and_nothing_else() {
+    let (agent, skills) = ("agent directory", "directory skills told");
+    for (flags, wanted) in [
+        (&[][..], [agent, skills]),
+        (&["--no-agent-mapping"], [skills, skills]),
+        (&["--no-agent", "code-reviewer"], [skills, skills]),
+        (&["--no-agent", "somebody-else"], [agent, skills]),
+        (&["--no-skill-activation"], [agent, ""]),
+        (&["--no-agent-mapping", "--no-skill-activation"], ["", ""]),
+        (&["--accept-loaded-user-config"], ["", ""]),
+    ] {
+        let mut env = person();
+        plan(&mut env, &[node("review", &[], "true"), node("fix", &["review"], "true")]);
+        let ran = env.omg(&[&["auto", "Mend it", "--no-web"], flags].concat()).exits(0);
+        assert_eq!(given(&env), wanted, "{flags:?}");
+        assert_eq!(ran.stdout.contains("[agent: code-reviewer]"), wanted[0] == agent, "{}", ran.stdout);
+        assert_eq!(ran.stdout.contains("skills are OFF: "), wanted[1].is_empty(), "{}", ran.stdout);
+        if flags.contains(&"--accept-loaded-user-config") {
+            continue;
+        }
+        let mut env = person();
+        let cues = graph(&[node("review", &[], "true"), node("fix", &["review"], "true")]);
+        let goal = r#"{"mode": "graph", "goal": "Mend it"}"#;
+        let cues = env
+            .write("cues", format!("You are the front desk => @say {goal}\nYou plan work => @say {cues}\n"));
+        env.set("FAKE_CUES", cues.to_str().unwrap());
+        let mut chat = env.command(&[&["chat"], flags].concat());
+        let input = env.write("lines", "Mend it\ny\n");
+        chat.stdin(fs::File::open(input).unwrap());
+        crate::env::Running::of(&mut chat).wait().exits(0);
+        assert_eq!(given(&env), wanted, "chat {flags:?}");
+    }
+}
+
+#[test]
+fn auto_60_a_repository_supplies_neither_an_agent_nor_a_skill() {
+    let mut env = TestEnv::new();
+    env.write(".claude/agents/code-reviewer.md", AGENT);
+    env.write(".claude/skills/pdf/SKILL.md", SKILL);
+    plan(&mut env, &[node("review", &[], "true"), node("fix", &["review"], "true")]);
+    let ran = env.omg(&["auto", "Mend it", "--no-web"]).exits(0);
+    assert_eq!(given(&env), ["", ""]);
+    assert!(ran.stdout.contains("a repository cannot supply either"), "{}", ran.stdout);
+    assert!(!env.run_dir().join("agents-plugin.manifest.json").exists());
+}
