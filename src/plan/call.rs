@@ -393,4 +393,4 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::plan) mod tests;
