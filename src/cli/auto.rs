@@ -12,7 +12,7 @@ use super::execute::{self, LiveView};
 use super::order::{self, BoundFlags, QuotaFlag};
 use super::planned::{self, Asked};
 use super::services::Services;
-use super::{Failure, planner, services};
+use super::{Failure, detach, planner, services};
 use crate::load::inputs;
 use crate::node::policy::Configuration;
 use crate::node::runtime::RuntimeKind;
@@ -73,11 +73,16 @@ pub(super) struct Args {
     #[command(flatten)]
     cycles: CycleFlags,
     /// Plans, shows the plan, keeps it, and runs nothing. The planner is paid.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "detach"])]
     plan_only: bool,
+    #[command(flatten)]
+    background: detach::Flags,
     /// Does not serve the live view of this run.
     #[arg(long)]
     no_web: bool,
+    /// Prints the feeds' own lines on standard output, from the planning on, and everything else on standard error.
+    #[arg(long)]
+    json: bool,
     /// Shows no progress, warnings only.
     #[arg(long, short)]
     quiet: bool,
@@ -151,6 +156,13 @@ impl VerifyFlags {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Result<u8, Failure> {
+    if args.background.is_asked() {
+        return detach::begin(context);
+    }
+    if args.background.is_copy() {
+        detach::settle_in();
+    }
+    context.out_is_feed = args.json;
     let Read { limits, verify } = read_flags(args, kind)?;
     let inputs = inputs::ahead(&args.input, args.inputs.as_deref())
         .map_err(|errors| order::wrong_inputs("auto", &errors))?;
@@ -163,7 +175,7 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
     let evidence = match evidence::decide(evidence::detect(&Context::base()), stated) {
         Ok(evidence) => evidence,
         Err(unanswered) => {
-            write!(context.out, "{}", unanswered.text()).ok();
+            write!(context.prose().0, "{}", unanswered.text()).ok();
             return Ok(UNEVIDENCED);
         }
     };
@@ -192,6 +204,8 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
         patience: args.quota.read()?,
         continue_on_fail: args.continue_on_fail,
         quiet: args.quiet,
+        json: args.json,
+        detached: args.background.is_copy(),
         web: LiveView::unless(args.no_web),
         cycle: None,
         goes_on: false,
@@ -265,7 +279,7 @@ fn refuse_tokens(verify: Option<&VerifyCommand>, inputs: &BTreeMap<String, Strin
 /// What is told before the planner is asked.
 fn introduce(asked: &Asked, services: &Services, context: &mut Context) {
     planner::warn_of_machine(asked.kind, &asked.inputs, services, context);
-    let out = &mut context.out;
+    let (out, _) = context.prose();
     if let Some(advice) = asked.evidence.advice() {
         writeln!(out, "{advice}").ok();
     }

@@ -234,6 +234,8 @@ impl Clerk<'_, '_> {
             patience: None,
             continue_on_fail: false,
             quiet: false,
+            json: false,
+            detached: false,
             web: LiveView::Off,
             cycle: None,
             goes_on: true,

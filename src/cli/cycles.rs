@@ -74,7 +74,8 @@ pub(super) fn run(
 ) -> Result<u8, Failure> {
     let signals = execute::listen()?;
     let goal = asked.wanted.brief.goal.clone();
-    writeln!(context.out, "Planning a graph for goal {goal:?} (up to {} cycles)...", limits.cycles).ok();
+    writeln!(context.prose().0, "Planning a graph for goal {goal:?} (up to {} cycles)...", limits.cycles)
+        .ok();
     asked.goes_on = true;
     let (mut course, mut services) = (Course::new(limits), Some(services));
     let mut last = Ok(FAILED);
@@ -84,6 +85,7 @@ pub(super) fn run(
             Step::End(end) => break end,
         };
         asked.wanted.brief.remaining = remaining;
+        asked.detached &= cycle == 1;
         if cycle > 1 && asked.web == LiveView::Opened {
             asked.web = LiveView::Served;
         }
@@ -93,8 +95,8 @@ pub(super) fn run(
         };
         last = one_cycle(&mut asked, &mut course, services, &signals, context);
     };
-    write!(context.out, "\n{}", goal::summary(&goal, &course)).ok();
-    context.out.flush().ok();
+    let (out, _) = context.prose();
+    write!(out, "\n{}", goal::summary(&goal, &course)).and_then(|()| out.flush()).ok();
     conclude(&course, end, last)
 }
 
@@ -200,8 +202,8 @@ fn judge(
         Ok(verdict) if signal.is_none() => {
             keep(&verdict, asking, place.dir, context);
             let cycle = Cycle { run: run.clone(), has_passed, ran: spent, judged: asking, verdict };
-            write!(context.out, "\n{}", goal::assessed(course.number(), &cycle)).ok();
-            context.out.flush().ok();
+            let (out, _) = context.prose();
+            write!(out, "\n{}", goal::assessed(course.number(), &cycle)).and_then(|()| out.flush()).ok();
             course.complete(cycle);
             ran.conclusion
         }

@@ -17,9 +17,12 @@ use crate::process::Exit;
 use crate::process::again::Background;
 use crate::record::{RunDir, RunId, aside};
 use crate::text::lossy::lossy;
+use crate::view::term::Look;
 
 const ASKED: &str = "--detach";
 pub(super) const OBEYED: &str = "--detached";
+/// The flags of these commands with a value that may begin with a hyphen, so that it can look like another flag.
+pub(super) const HYPHENED: [&str; 3] = ["--verify-cmd", "--verify-timeout", "--max-wall"];
 /// Stands before the id. No word for a person holds it.
 const BEGUN: u8 = 0;
 
@@ -88,12 +91,14 @@ pub(super) fn parts(said: &[u8]) -> (&[u8], Option<&[u8]>) {
     begun.map_or((said, None), |at| (&said[..at], Some(&said[at + 1..])))
 }
 
-/// The words of the copy. No value of a flag can begin with a hyphen, so only the flag itself is met.
+/// The words of the copy. Of no other flag than [`HYPHENED`] a value can begin with a hyphen.
 fn copied(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut flags = true;
+    let (mut flags, mut is_value) = (true, false);
     let copy = |word: OsString| {
-        flags &= word != "--";
-        if flags && word == ASKED { OBEYED.into() } else { word }
+        let is_flag = flags && !is_value;
+        flags &= !is_flag || word != "--";
+        is_value = is_flag && HYPHENED.iter().any(|flag| word == *flag);
+        if is_flag && word == ASKED { OBEYED.into() } else { word }
     };
     words.map(copy).collect()
 }
@@ -102,6 +107,11 @@ fn copied(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub(super) fn settle_in() {
     // Whoever leads a group already has been started apart by a shell, and no terminal's signal reaches it.
     setsid().ok();
+}
+
+/// Forgets how a terminal wants to be written to: both streams are a file, or soon will be.
+pub(super) fn without_a_terminal(context: &mut Context) {
+    (context.out_look, context.err_look) = (Look::default(), Look::default());
 }
 
 /// Moves the streams to the run's log and says that the run has begun.
@@ -135,6 +145,19 @@ mod tests {
     }
 
     #[test]
+    fn every_flag_whose_value_can_look_like_a_flag_is_known() {
+        let mut omg = <super::super::Omg as clap::CommandFactory>::command();
+        omg.build();
+        let goes = |command: &&clap::Command| command.get_arguments().any(|arg| arg.get_id() == "detach");
+        let commands: Vec<_> = omg.get_subcommands().filter(goes).collect();
+        assert_eq!(commands.len(), 3);
+        for arg in commands.iter().flat_map(|command| command.get_arguments()) {
+            let flag = format!("--{}", arg.get_long().unwrap_or_default());
+            assert_eq!(arg.is_allow_hyphen_values_set(), HYPHENED.contains(&flag.as_str()), "{flag}");
+        }
+    }
+
+    #[test]
     fn the_copy_gets_the_same_words_but_for_the_flag() {
         check("run --detach g.yaml --input a=b", "run --detached g.yaml --input a=b");
         check(
@@ -142,5 +165,9 @@ mod tests {
             "--runtime codex run g.yaml --detached --detached",
         );
         check("run --detach -- --detach", "run --detached -- --detach");
+        check(
+            "auto x --verify-cmd --detach --verify-timeout -- --detach",
+            "auto x --verify-cmd --detach --verify-timeout -- --detached",
+        );
     }
 }

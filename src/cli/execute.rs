@@ -2,7 +2,8 @@
 //!
 //! What happens in the run never depends on whether anybody can still read it: failures to print are dropped.
 
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,6 @@ use crate::record::{RunDir, RunId, Usage, stream};
 use crate::schedule::machine::Cap;
 use crate::text::money::Cost;
 use crate::text::sanitize;
-use crate::view::term::Look;
 use crate::view::term::ledger::Ledger;
 use crate::view::term::progress::{Options, Outlets, Progress};
 use crate::view::term::when;
@@ -170,8 +170,7 @@ pub(super) fn see_through(
     let is_first = order.inherited.leg == 1;
     warn_of_unbounded(&order, context);
     if display.detached {
-        // From here on both are a file.
-        (context.out_look, context.err_look) = (Look::default(), Look::default());
+        detach::without_a_terminal(context);
     } else {
         banner(&dir, display, context);
     }
@@ -365,6 +364,15 @@ fn view(run: &RunId, display: &Display, context: &mut Context) -> Option<Serving
             None
         }
     }
+}
+
+/// Copies the feed in `dir` from byte `from` on to standard output, for `--json`, while nobody else does.
+pub(super) fn copy_feed(dir: &RunDir, from: u64, context: &mut Context) {
+    let copied = File::open(dir.feed()).and_then(|mut feed| {
+        feed.seek(SeekFrom::Start(from))?;
+        io::copy(&mut feed, &mut context.out)
+    });
+    copied.and_then(|_| context.out.flush()).ok();
 }
 
 fn options(order: &Order, display: &Display, from: u64, context: &Context) -> Options {

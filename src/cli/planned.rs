@@ -10,11 +10,11 @@ use super::context::Context;
 use super::execute::{self, Claim, Display, LiveView, Ran};
 use super::planner;
 use super::services::Services;
-use super::{Failure, order, services};
+use super::{Failure, detach, order, services};
 use crate::graph::Bounds;
 use crate::leg::again::Inherited;
 use crate::leg::open::DEFAULT_MODE;
-use crate::leg::{Order, Planned, preflight};
+use crate::leg::{Claimed, Order, Planned, preflight};
 use crate::node::Runtime;
 use crate::node::provision::Provisioned;
 use crate::node::runtime::RuntimeKind;
@@ -26,7 +26,7 @@ use crate::plan::verify_flags::VerifyCommand;
 use crate::process::signals::Stop;
 use crate::record::attempts::Caller;
 use crate::record::snapshot::{EvidenceState, GoalState};
-use crate::record::{Durability, RunDir, artifact, mint};
+use crate::record::{Durability, RunDir, artifact, mint, stream};
 use crate::text::sanitize;
 use crate::text::shell_word::shell_path;
 use crate::view::term::plan::Screen;
@@ -54,6 +54,10 @@ pub(super) struct Asked {
     pub(super) continue_on_fail: bool,
     /// Whether progress is left out.
     pub(super) quiet: bool,
+    /// Whether standard output is the feeds' alone.
+    pub(super) json: bool,
+    /// Whether the command goes to the background once a run says that it is being planned.
+    pub(super) detached: bool,
     /// What is shown of the live view.
     pub(super) web: LiveView,
     /// The cycle that is asked for, of a goal that may take several.
@@ -98,14 +102,15 @@ pub(super) fn plan_and_run(
     note_goal(asked, &claim, context);
     let begun = claim.run.begin_planning(&services.launcher, &context.clock, &planner::observer());
     begun.map_err(|error| Fallen { failure: execute::cannot_begin(error), paid: Paid::default() })?;
-    writeln!(context.out, "{headline}").ok();
-    context.out.flush().ok();
+    if let Err(failure) = set_out(asked, &claim, headline, context) {
+        return Err(give_up(asked, claim, &services, Paid::default(), context, failure));
+    }
     let bought = planner::ask(&services, &claim.signals, "the planner", context, |asking| {
         call::plan(asking, &asked.wanted)
     });
     let bought = match bought {
         Ok(bought) => bought,
-        Err(failure) => return Err(give_up(claim, &services, Paid::default(), context, failure)),
+        Err(failure) => return Err(give_up(asked, claim, &services, Paid::default(), context, failure)),
     };
     let said = bought.outcome.as_ref().map_or_else(|none| &none.said, |plan| &plan.said);
     planner::keep(&claim.run.dir, Caller::Planner, said, context);
@@ -114,19 +119,34 @@ pub(super) fn plan_and_run(
         Ok(plan) => {
             let none = NoPlan::cancelled(&plan);
             let failure = refused(&none, bought.signal, None, Some(&claim), context);
-            return Err(give_up(claim, &services, plan.paid, context, failure));
+            return Err(give_up(asked, claim, &services, plan.paid, context, failure));
         }
         Err(none) => {
             let dir = claim.run.dir.clone();
             let failure = refused(&none, bought.signal, Some(&dir), Some(&claim), context);
-            return Err(give_up(claim, &services, none.paid, context, failure));
+            return Err(give_up(asked, claim, &services, none.paid, context, failure));
         }
     };
     let staging = match make_ready(asked, &mut plan, &claim, context) {
         Ok(staging) => staging,
-        Err(failure) => return Err(give_up(claim, &services, plan.paid, context, failure)),
+        Err(failure) => return Err(give_up(asked, claim, &services, plan.paid, context, failure)),
     };
     run_plan(asked, plan, staging, claim, services, context)
+}
+
+/// Says that a run is being planned: to whoever reads its feed, and to whoever waits for it to begin in the background.
+fn set_out(asked: &Asked, claim: &Claim, headline: &str, context: &mut Context) -> Result<(), Failure> {
+    let Claimed { run, dir, .. } = &claim.run;
+    if asked.json {
+        execute::copy_feed(dir, 0, context);
+    }
+    if asked.detached {
+        detach::leave(run, dir, context)?;
+        detach::without_a_terminal(context);
+    }
+    let (out, _) = context.prose();
+    writeln!(out, "{headline}").and_then(|()| out.flush()).ok();
+    Ok(())
 }
 
 /// Keeps beside a run what it is for, from before its planner is asked. That it cannot be kept changes nothing.
@@ -187,7 +207,7 @@ pub(super) fn run_plan(
             let services = Services { runtime, ..services };
             execute_plan(asked, plan, claim, services, context).map_err(|failure| Fallen { failure, paid })
         }
-        Err(failure) => Err(give_up(claim, &services, paid, context, failure)),
+        Err(failure) => Err(give_up(asked, claim, &services, paid, context, failure)),
     }
 }
 
@@ -224,8 +244,9 @@ fn execute_plan(
     inherited.before.spent = plan.paid.cost;
     let display = Display {
         title: format!("Running graph \"{}\" (run {})", plan.graph.name, claim.run.run),
-        json: false,
+        json: asked.json,
         quiet: asked.quiet,
+        // It went before it was planned, if it was to go.
         detached: false,
         web: asked.web,
         again: again(asked.wanted.verify.as_ref()),
@@ -318,8 +339,8 @@ pub(super) fn show(
         unisolated: unisolated.as_deref(),
         bounds: plan.graph.bounds.overridden_by(asked.bounds),
     };
-    write!(context.out, "{}", screen.print()).ok();
-    context.out.flush().ok();
+    let (out, _) = context.prose();
+    write!(out, "{}", screen.print()).and_then(|()| out.flush()).ok();
 }
 
 /// Tells what was paid for no plan, and keeps what the last reply held; returns the refusal.
@@ -335,7 +356,7 @@ pub(super) fn refused(
     }
     let Paid { cost, usage, .. } = none.paid;
     if !cost.is_zero() {
-        write!(context.out, "{}", words::footer(cost, cost, usage)).ok();
+        write!(context.prose().0, "{}", words::footer(cost, cost, usage)).ok();
     }
     if let (Some(spec), Some(dir)) = (&none.spec, dir) {
         let path = dir.rejected();
@@ -343,7 +364,7 @@ pub(super) fn refused(
             Ok(()) => {
                 let path = shell_path(&path);
                 writeln!(
-                    context.out,
+                    context.prose().0,
                     "What was refused is kept; mended by hand it can be run:\n  omg run {path}"
                 )
                 .ok();
@@ -351,7 +372,7 @@ pub(super) fn refused(
             Err(error) => drop(writeln!(context.err, "note: the refused reply cannot be kept: {error}")),
         }
     }
-    context.out.flush().ok();
+    context.prose().0.flush().ok();
     let run = claim.map(|claim| format!("run {}: ", claim.run.run)).unwrap_or_default();
     match signal {
         Some(signal) => {
@@ -369,11 +390,22 @@ pub(super) fn refused(
 }
 
 /// Closes a run that came to nothing.
-fn give_up(claim: Claim, services: &Services, paid: Paid, context: &mut Context, failure: Failure) -> Fallen {
+fn give_up(
+    asked: &Asked,
+    claim: Claim,
+    services: &Services,
+    paid: Paid,
+    context: &mut Context,
+    failure: Failure,
+) -> Fallen {
+    let (dir, told) = (claim.run.dir.clone(), stream::length(&claim.run.dir.feed()));
     let run = format!("run {}: ", claim.run.run);
     let why = failure.message.strip_prefix(&run).unwrap_or(&failure.message);
     if let Err(error) = claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage), why) {
         writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
+    }
+    if asked.json {
+        execute::copy_feed(&dir, told, context);
     }
     Fallen { failure, paid }
 }

@@ -47,6 +47,28 @@ pub struct Invocation {
     pub leave_running: bool,
 }
 
+#[cfg(test)]
+impl Invocation {
+    /// One with nothing special about it, for tests to vary.
+    pub(crate) fn plain(node: &str) -> Self {
+        Invocation {
+            node: NodeId::parse(node).expect("an id"),
+            attempt: 0,
+            prompt: "Do it.".into(),
+            cwd: "/srv".into(),
+            session: Session::Fresh(None),
+            permission_mode: PermissionMode::Auto,
+            policy: Policy::default(),
+            budget: None,
+            agent: None,
+            model: None,
+            effort: None,
+            timeout: Duration::from_secs(60),
+            leave_running: false,
+        }
+    }
+}
+
 /// The session of an invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Session {

@@ -1,28 +1,16 @@
 //! What each ceiling is on the command line of each runtime: goldens (CLI-PROTOCOL 1c).
 
-use std::time::Duration;
-
 use super::{claude, codex};
-use crate::graph::NodeId;
 use crate::graph::node::PermissionMode;
 use crate::node::invocation::{Invocation, Session};
 use crate::node::policy::{Configuration, Policy};
 
 fn invocation(policy: Policy, permission_mode: PermissionMode) -> Invocation {
     Invocation {
-        node: NodeId::parse("a").expect("an id"),
-        attempt: 0,
-        prompt: "Do it.".into(),
-        cwd: "/srv".into(),
         session: Session::Fresh(Some("S".into())),
         permission_mode,
         policy,
-        budget: None,
-        agent: None,
-        model: None,
-        effort: None,
-        timeout: Duration::from_secs(1),
-        leave_running: false,
+        ..Invocation::plain("a")
     }
 }
 

@@ -370,24 +370,10 @@ fn judge_envelope(envelope: &Envelope, exit: Exit, stderr: &str) -> End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::NodeId;
 
     fn invocation() -> Invocation {
-        Invocation {
-            node: NodeId::parse("a").expect("an id"),
-            attempt: 0,
-            prompt: "Do it.".into(),
-            cwd: "/srv".into(),
-            session: Session::Fresh(Some("71d7f1a8-6659-4699-a78f-d3f18c11704f".into())),
-            permission_mode: PermissionMode::Auto,
-            policy: Policy::default(),
-            budget: None,
-            agent: None,
-            model: None,
-            effort: None,
-            timeout: Duration::from_secs(1),
-            leave_running: false,
-        }
+        let session = Session::Fresh(Some("71d7f1a8-6659-4699-a78f-d3f18c11704f".into()));
+        Invocation { session, ..Invocation::plain("a") }
     }
 
     fn words(invocation: &Invocation) -> String {

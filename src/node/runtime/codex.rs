@@ -270,26 +270,11 @@ fn is_log(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::NodeId;
     use crate::node::policy::Policy;
-    use std::time::Duration;
 
     fn invocation(session: Session) -> Invocation {
-        Invocation {
-            node: NodeId::parse("a").expect("an id"),
-            attempt: 0,
-            prompt: "Do it.".into(),
-            cwd: "/srv".into(),
-            session,
-            permission_mode: PermissionMode::Auto,
-            policy: Policy::granting(vec!["Read".into()]),
-            budget: None,
-            agent: None,
-            model: None,
-            effort: Some("low".into()),
-            timeout: Duration::from_secs(1),
-            leave_running: false,
-        }
+        let policy = Policy::granting(vec!["Read".into()]);
+        Invocation { session, policy, effort: Some("low".into()), ..Invocation::plain("a") }
     }
 
     fn words(session: Session, prompt: Option<&str>) -> String {

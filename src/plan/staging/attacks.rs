@@ -12,15 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use super::copies::Copies;
 use super::tests::Person;
 use super::*;
-use crate::graph::node::PermissionMode;
-use crate::node::policy::Policy;
+use crate::node::Invocation;
 use crate::node::provision::{Provision as _, Provisions};
-use crate::node::{Invocation, Session};
 use crate::record::staged::Planned;
 use crate::record::{RunDir, RunId};
 
@@ -51,7 +48,7 @@ impl Scene {
     }
 
     fn spawn(&self, node: &str) -> Provisions {
-        self.copies.before_spawn(&invocation(node)).unwrap()
+        self.copies.before_spawn(&Invocation::plain(node)).unwrap()
     }
 
     fn planned(&self, node: &str) -> &[Planned] {
@@ -75,24 +72,6 @@ impl Scene {
             let mut planned = self.planned("review").iter().chain(self.planned("fix"));
             assert!(planned.all(|file| file.bytes != says), "{} was written through a link", path.display());
         }
-    }
-}
-
-fn invocation(node: &str) -> Invocation {
-    Invocation {
-        node: NodeId::parse(node).unwrap(),
-        attempt: 0,
-        prompt: String::new(),
-        cwd: PathBuf::new(),
-        session: Session::Fresh(None),
-        permission_mode: PermissionMode::Auto,
-        policy: Policy::default(),
-        budget: None,
-        agent: None,
-        model: None,
-        effort: None,
-        timeout: Duration::from_secs(1),
-        leave_running: false,
     }
 }
 
@@ -218,7 +197,7 @@ fn s61_a_copy_that_was_searched_for_and_changed_is_found_out() {
         for spawn in 0..SPAWNS / 5 {
             let node = ["review", "fix", "plan"][spawn % 3];
             // A copy whose making was disturbed is no copy: that spawn does not happen.
-            let Ok(given) = scene.copies.before_spawn(&invocation(node)) else { continue };
+            let Ok(given) = scene.copies.before_spawn(&Invocation::plain(node)) else { continue };
             let read = scene.read_otherwise(node, &given);
             // Every other child runs long enough for all copies to have been gone through from the first to the last.
             let patience = if spawn % 2 == 0 { 6 } else { 0 };
@@ -264,6 +243,8 @@ fn a_copy_that_cannot_be_made_is_told_as_the_engines() {
     let scene = Scene::new();
     everything(&scene.person.home().staged());
     fs::remove_dir_all(scene.person.home().staged()).unwrap();
-    let Err(why) = scene.copies.before_spawn(&invocation("review")) else { panic!("there is no room") };
+    let Err(why) = scene.copies.before_spawn(&Invocation::plain("review")) else {
+        panic!("there is no room")
+    };
     assert!(why.starts_with("its private copy of the agent cannot be made: "), "{why}");
 }

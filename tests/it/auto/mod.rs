@@ -1,8 +1,10 @@
 //! Planned graphs: what a goal becomes, and what each spawn of it is given.
 
 mod argv;
+mod background;
 mod ceiling;
 mod cycles;
+mod feed;
 mod planning;
 mod resumed;
 mod staging;

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use crate::graph::node::PermissionMode;
 use crate::load::{self, Source};
-use crate::node::policy::Policy;
 use crate::process::capture::Whole;
 use crate::text::money::{Cost, Money};
 use crate::text::regexp::Pattern;
@@ -43,21 +41,7 @@ fn not_fired() -> Cancel {
 }
 
 fn invocation(node: &str) -> Invocation {
-    Invocation {
-        node: id(node),
-        attempt: 0,
-        prompt: String::new(),
-        cwd: PathBuf::new(),
-        session: Session::Fresh(Some("fresh".to_owned())),
-        permission_mode: PermissionMode::Auto,
-        policy: Policy::default(),
-        budget: None,
-        agent: None,
-        model: None,
-        effort: None,
-        timeout: Duration::from_secs(60),
-        leave_running: false,
-    }
+    Invocation { session: Session::Fresh(Some("fresh".to_owned())), ..Invocation::plain(node) }
 }
 
 fn request(node: &str) -> ShellRequest {
