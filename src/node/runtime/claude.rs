@@ -339,11 +339,12 @@ fn denied(envelope: &Envelope) -> Option<String> {
     })
 }
 
-/// `Bash: touch x`: which command it was says what the node lacks, where the tool's name does not.
+/// `Bash: touch x`, `Skill: pdf`: which it was says what the node lacks, where the tool's name does not.
 fn call(denial: &Denial) -> String {
-    match denial.tool_input.command.as_str() {
-        "" => denial.tool_name.clone(),
-        command => format!("{}: {}", denial.tool_name, fence::truncate(command, DENIED_BYTES_MAX)),
+    let input = &denial.tool_input;
+    match [&input.command, &input.skill].into_iter().find(|what| !what.is_empty()) {
+        None => denial.tool_name.clone(),
+        Some(what) => format!("{}: {}", denial.tool_name, fence::truncate(what, DENIED_BYTES_MAX)),
     }
 }
 
@@ -508,6 +509,8 @@ mod tests {
             warnings(&touch)
         );
         assert!(!warnings(&touch).contains(['\n', '\u{1b}']), "{}", warnings(&touch));
+        let skill = r#"{"tool_name":"Skill","tool_input":{"skill":"pdf"}}"#;
+        assert!(warnings(skill).starts_with("claude refused a tool call (Skill: pdf);"));
         assert!(warnings(&input(r#"{"command":7}"#)).starts_with("claude refused a tool call (Bash);"));
         let long = input(&format!(r#"{{"command":"{}"}}"#, "x".repeat(10_000)));
         assert!(warnings(&long).len() < 300, "{}", warnings(&long));
