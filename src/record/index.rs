@@ -18,7 +18,7 @@ use crate::record::snapshot_reader::{Brief, KeptBrief};
 use crate::record::{Home, RunDir, RunId, private};
 
 /// The number of this file's format. It changes with anything that an entry is derived from.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// A larger file is not an index of ours: that would be one of a million runs.
 const BYTES_MAX: u64 = 1 << 30;
 const PREFIX: &str = "runs.tmp-";

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::record::event::{Held, Skipped};
@@ -50,6 +51,11 @@ pub struct Legs {
     pub leg_started: String,
     /// When the last closed leg ended, as written.
     pub ended: String,
+    /// How long the legs took that are over, in milliseconds; the time between two of them is nobody's.
+    pub took_ms: u64,
+    /// When the last event was written, as written.
+    #[serde(skip)]
+    pub last: String,
     /// Nodes that the last closed leg never ran.
     pub skipped_count: u32,
     /// The first of them.
@@ -104,6 +110,13 @@ impl Legs {
             self.planning_cost += event.charge();
             self.planning_usage = self.planning_usage + event.usage;
         }
+        self.last.clone_from(&event.ts);
+    }
+
+    /// How long the legs took together, in milliseconds, where none is running: one that was cut off took until the last
+    /// event that it wrote.
+    pub fn took_ms_in_all(&self) -> u64 {
+        self.took_ms + if self.open { milliseconds(&self.leg_started, &self.last) } else { 0 }
     }
 
     fn begin(&mut self, event: &Event) {
@@ -111,6 +124,8 @@ impl Legs {
         if !planned || !event.phase.is_empty() {
             self.count += 1;
         }
+        let until = if planned { &event.ts } else { &self.last };
+        self.took_ms += if self.open { milliseconds(&self.leg_started, until) } else { 0 };
         if !self.spoken {
             self.started.clone_from(&event.ts);
         }
@@ -129,9 +144,17 @@ impl Legs {
         self.detail.clone_from(&event.detail);
         self.held_until.clone_from(&event.held_until);
         self.ended.clone_from(&event.ts);
+        self.took_ms += milliseconds(&self.leg_started, &event.ts);
         self.skipped_count = event.skipped_count.max(u32::try_from(event.skipped.len()).unwrap_or(u32::MAX));
         self.skipped.clone_from(&event.skipped);
     }
+}
+
+/// From one time as written to another; 0 where a clock was set back, or either makes no sense.
+fn milliseconds(from: &str, until: &str) -> u64 {
+    let at = |time: &str| time.parse::<Timestamp>().ok();
+    let between = at(from).zip(at(until)).map(|(from, until)| until.duration_since(from).as_millis());
+    between.and_then(|it| u64::try_from(it).ok()).unwrap_or(0)
 }
 
 /// How every node stands that the feed named.
@@ -370,6 +393,23 @@ mod tests {
         assert_eq!((committed.count, committed.open, committed.outcome), (1, false, Some(Outcome::Passed)));
         assert_eq!((committed.started.as_str(), committed.ended.as_str()), ("t0", "t2"));
         assert_eq!(committed.cost, usd(0.25));
+    }
+
+    #[test]
+    fn the_time_between_two_legs_is_nobodys() {
+        let at = |time: &str, rest: &str| format!(r#"{{"ts":"2026-01-02T{time}Z",{rest}}}"#) + "\n";
+        let planning = at("10:00:00", r#""event":"run_started","phase":"planning""#);
+        let committed = planning + &at("10:00:04", r#""event":"run_started""#);
+        assert_eq!(legs(&committed).took_ms, 4000);
+        let paused = committed + &at("10:00:05.5", r#""event":"run_finished","outcome":"paused""#);
+        assert_eq!(legs(&paused).took_ms_in_all(), 5500);
+        let cut_off = paused
+            + &at("11:00:00", r#""event":"run_started""#)
+            + &at("11:00:01", r#""event":"node_started""#);
+        assert_eq!((legs(&cut_off).took_ms, legs(&cut_off).took_ms_in_all()), (5500, 6500));
+        let resumed = cut_off + &at("12:00:00", r#""event":"run_started""#);
+        let ended = resumed + &at("12:00:02", r#""event":"run_finished","outcome":"passed""#);
+        assert_eq!(legs(&ended).took_ms_in_all(), 8500);
     }
 
     #[test]

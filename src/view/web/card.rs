@@ -69,6 +69,11 @@ struct Wire<'a> {
     started_at: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     ended_at: &'a str,
+    /// How long its legs took that are over.
+    took_ms: u64,
+    /// When the leg began that is running.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    leg_started_at: &'a str,
     cost_usd: f64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cost_unknown: bool,
@@ -269,6 +274,7 @@ impl<'a> WireNode<'a> {
 
 fn card<'a>(run: &'a Run, name: &'a str, goal: Option<WireGoal<'a>>, nodes: Vec<WireNode<'a>>) -> Card {
     let cost = run.cost();
+    let is_live = run.status.is_some_and(Status::is_in_flight);
     let why = |told: &'a str| if run.status == Some(Status::Paused) { told } else { "" };
     let wire = Wire {
         run_id: run.id.as_str(),
@@ -277,6 +283,8 @@ fn card<'a>(run: &'a Run, name: &'a str, goal: Option<WireGoal<'a>>, nodes: Vec<
         state: state::of_run(run.status),
         started_at: run.started(),
         ended_at: if run.legs.open { "" } else { &run.legs.ended },
+        took_ms: if is_live { run.legs.took_ms } else { run.legs.took_ms_in_all() },
+        leg_started_at: if is_live { &run.legs.leg_started } else { "" },
         cost_usd: cost.known.usd(),
         cost_unknown: cost.is_unknown(),
         usage: run.usage(),

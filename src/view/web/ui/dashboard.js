@@ -133,11 +133,8 @@ const goesOn = (card) => card.available && !(card.waiting?.length > 0) && (card.
 const isLive = (card) => card.state === 'running' || card.state === 'planning';
 
 function took(card) {
-  if (!card.started_at) return '';
-  const until = isLive(card) || !card.ended_at ? Date.now() : Date.parse(card.ended_at);
-  const ms = until - Date.parse(card.started_at);
-  if (!isLive(card) && !card.ended_at) return '';
-  return duration(isLive(card) ? Math.floor(ms / 1000) * 1000 : ms);
+  if (!isLive(card)) return card.took_ms ? duration(card.took_ms) : '';
+  return duration(Math.floor((card.took_ms + Date.now() - Date.parse(card.leg_started_at)) / 1000) * 1000);
 }
 
 setInterval(() => {
