@@ -288,7 +288,7 @@ fn refuse_tokens(verify: Option<&VerifyCommand>, inputs: &BTreeMap<String, Strin
 
 /// What is told before the planner is asked.
 fn introduce(asked: &Asked, services: &Services, context: &mut Context) {
-    planner::warn_of_machine(asked.kind, &asked.inputs, services, context);
+    planner::warn_of_machine(asked.kind, asked.wanted.terms.configuration, &asked.inputs, services, context);
     let (out, _) = context.prose();
     if let Some(advice) = asked.evidence.advice() {
         writeln!(out, "{advice}").ok();

@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
     let services = services::for_plan(kind, &execute::mark())?;
     let signals = execute::listen()?;
     let prompt = Prompt::start(&context.home, signals.clone())?;
-    planner::warn_of_machine(kind, &BTreeMap::new(), &services, context);
+    planner::warn_of_machine(kind, Configuration::Isolated, &BTreeMap::new(), &services, context);
     let shared = RefCell::new(context);
     let (left, asking, last) = {
         let mut clerk =

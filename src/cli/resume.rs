@@ -18,6 +18,7 @@ use crate::leg::{Order, Planned, preflight};
 use crate::load::Source;
 use crate::node::runtime::RuntimeKind;
 use crate::node::runtime::rehearsal::{Rehearsal, read};
+use crate::node::runtime::settings::Whereabouts;
 use crate::plan::later::{Kept, Later, later};
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::Launcher;
@@ -319,7 +320,7 @@ fn resume(
     let base = base(&snapshot)?;
     let verify = args.verify.read()?;
     let (graph, planned) = if snapshot.was_planned() || !snapshot.tool_policies.is_empty() {
-        replanned(&snapshot, &claimed.run.run, kind, verify.as_ref(), context)?
+        replanned(&snapshot, &claimed.run.run, &claimed.run.dir, kind, verify.as_ref(), context)?
     } else {
         (graph, None)
     };
@@ -336,12 +337,10 @@ fn resume(
             refusals.join("; ")
         )));
     }
-    // What loads no settings file is not misled by one.
-    if planned.as_ref().is_none_or(|planned| planned.ceiling.is_loaded()) {
-        let places = services::whereabouts(kind);
-        let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
-        order::warn_of_settings(&settings, context);
-    }
+    let is_isolated = planned.as_ref().is_some_and(|planned| !planned.ceiling.is_loaded());
+    let places = Whereabouts { is_isolated, ..services::whereabouts(kind) };
+    let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
+    order::warn_of_settings(&settings, "", context);
     order::warn(&services.runtime.preflight(&graph), context);
     for line in &inherited.warnings {
         writeln!(context.err, "warning: {line}").ok();
@@ -393,6 +392,7 @@ fn default_mode(snapshot: &Snapshot) -> PermissionMode {
 fn replanned(
     snapshot: &Snapshot,
     run: &RunId,
+    dir: &RunDir,
     kind: RuntimeKind,
     verify: Option<&VerifyCommand>,
     context: &mut Context,
@@ -419,8 +419,15 @@ fn replanned(
         }
     })?;
     let loaded = ceiling.is_loaded();
-    let screen =
-        plan::Again { attached: &attached, verify, agents: &agents, skills: &skills, runtime: kind, loaded };
+    let screen = plan::Again {
+        attached: &attached,
+        verify,
+        agents: &agents,
+        skills: &skills,
+        corpus: aside::skills_staged(dir),
+        runtime: kind,
+        loaded,
+    };
     let (out, _) = context.prose();
     write!(out, "{}", screen.print()).ok();
     Ok((graph, Some(Planned { ceiling, ..planned })))

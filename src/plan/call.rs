@@ -331,7 +331,7 @@ pub(super) fn replied(who: &str, invoked: &Invoked) -> Result<(), Unanswered> {
         End::Replied { exit: Exit::Code(0), .. } => Ok(()),
         End::Replied { exit, note } => {
             let said = if note.is_empty() { shown(&invoked.reply) } else { note.clone() };
-            Err(format!("{who} ended with {}: {said}", judge::describe_exit(*exit)).into())
+            Err(format!("{who} ended with {exit}: {said}").into())
         }
         end => {
             let fault = judge::no_answer(end, TIMEOUT_DEFAULT);
@@ -404,4 +404,4 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::plan) mod tests;

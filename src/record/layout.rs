@@ -170,12 +170,12 @@ impl RunDir {
         self.0.join("skills-plugin")
     }
 
-    /// The record of the agents that were staged; nothing reads it back.
+    /// The record of the agents that were staged; nothing is ever staged from it.
     pub fn agents_manifest(&self) -> PathBuf {
         self.0.join("agents-plugin.manifest.json")
     }
 
-    /// The record of the skills that were staged; nothing reads it back.
+    /// The record of the skills that were staged; nothing is ever staged from it.
     pub fn skills_manifest(&self) -> PathBuf {
         self.0.join("skills-plugin.manifest.json")
     }

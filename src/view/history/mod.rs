@@ -215,7 +215,7 @@ pub fn hint(run: &Run) -> Option<String> {
             orphans(run)
         )),
         Status::Abandoned if run.legs.planning => Some(format!(
-            "run {id} lost its process while it was being planned: plan the goal again; {}",
+            "run {id} lost its process while it was being planned: plan the goal again, which is paid for anew; {}",
             orphans(run)
         )),
         Status::Abandoned => Some(format!(

@@ -159,3 +159,25 @@ fn a_plan_on_codex_ignores_the_persons_configuration_and_its_planner_does_not() 
     }
     assert_eq!(env.state()["planning_cost_unknown"], true);
 }
+
+#[test]
+fn settings_that_change_who_pays_are_told_for_whom_they_do() {
+    let key = "user/.claude/settings.json sets env.ANTHROPIC_API_KEY: claude bills a key";
+    let alone = "(where it plans; planned nodes do not load the file)";
+    for (flags, is_loaded) in [(&[][..], false), (&["--accept-loaded-user-config"][..], true)] {
+        let env = planning(&[node("a", &[], "@on 1 exit 1\n@say A")]);
+        env.write("../user/.claude/settings.json", r#"{"env":{"ANTHROPIC_API_KEY":"sk-secret"}}"#);
+        env.write(".claude/settings.json", r#"{"apiKeyHelper":"x"}"#);
+        let ran = env.omg(&[&["auto", "a goal"], flags].concat()).exits(1);
+        assert_eq!(ran.stderr.matches(key).count(), 1, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches(alone).count(), if is_loaded { 0 } else { 2 }, "{}", ran.stderr);
+        let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+        assert_eq!(
+            ran.stderr.contains(key) && ran.stderr.contains("apiKeyHelper"),
+            is_loaded,
+            "{}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains(alone) && !ran.stderr.contains("sk-secret"), "{}", ran.stderr);
+    }
+}

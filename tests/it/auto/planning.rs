@@ -401,6 +401,35 @@ fn what_the_cli_does_not_know_of_a_plan_is_warned_of() {
 }
 
 #[test]
+fn what_planning_cost_counts_against_the_bound_of_every_leg() {
+    let env = planning(&[node("a", &[], "@say A"), node("b", &["a"], "@say B"), node("c", &["b"], "@say C")]);
+    env.omg(&["auto", "a goal", "--max-usd", "0.015"]).exits(2);
+    assert_eq!(env.spawns().len(), 2, "the planner and a");
+    env.omg(&["resume", "latest", "--retry-failed", "--max-usd", "0.025"]).exits(2);
+    assert_eq!(env.spawns().len(), 3, "b as well");
+    env.omg(&["resume", "latest", "--retry-failed", "--max-usd", "1"]).exits(0);
+}
+
+#[test]
+fn the_flags_of_a_run_are_those_of_a_planned_one() {
+    let failing = || planning(&[node("a", &[], "@exit 1"), node("b", &[], "@sh sleep 0.1\n@say B")]);
+    let env = failing();
+    env.omg(&["auto", "a goal", "--continue-on-fail"]).exits(1);
+    assert_eq!(env.record("b")["verdict"], "PASS");
+    assert_eq!(env.state()["continue_on_fail"], true);
+    let env = failing();
+    env.omg(&["auto", "a goal", "--concurrency", "1"]).exits(1);
+    assert_eq!(env.spawns().len(), 2, "the planner and a, whose failure halts the run");
+    let env = failing();
+    let inputs = env.write("inputs.yaml", "branch: main\n");
+    let ran = env.omg(&["auto", "a goal", "--inputs", inputs.to_str().unwrap(), "--quiet"]).exits(1);
+    assert_eq!(env.state()["inputs"], json!({"branch": "main"}));
+    assert!(!ran.stderr.contains("▶") && !ran.stderr.contains("✗"), "{}", ran.stderr);
+    let (planner, _) = spawns(&env);
+    assert!(planner[0]["prompt"].as_str().unwrap().contains("Inputs of this run: branch."));
+}
+
+#[test]
 fn inputs_reach_the_plan_and_no_other_name_is_taken() {
     let env = planning(&[node("a", &[], "@say on {{ inputs.branch }}")]);
     env.omg(&["auto", "a goal", "--input", "branch=main", "--input", "unused=x"]).exits(0);
@@ -434,7 +463,13 @@ fn agents_and_skills_reach_the_nodes_of_the_leg_that_planned_and_no_later_one() 
     let plan = fs::read_to_string(env.run_dir().join("graph.json")).unwrap();
     assert!(plan.contains("\"agent\": \"reviewer\"") && !plan.contains("corpus of procedures"), "{plan}");
     let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
-    assert!(ran.stdout.contains("work has no skills in this leg"), "{}", ran.stdout);
+    for told in [
+        "This leg maps no agent and activates no skill: only the leg that planned",
+        "\n  that leg ran 1 node as 1 agent of yours: reviewer as reviewer\n",
+        "\n  that leg gave 1 node 1 skill of yours: work\n",
+    ] {
+        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    }
     let (_, nodes) = spawns(&env);
     assert_eq!(nodes.len(), 3);
     assert_eq!(super::after(&nodes[0], "--agent"), Some("reviewer"));
