@@ -167,6 +167,10 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
         detach::settle_in();
     }
     context.out_is_feed = args.json;
+    if std::env::current_dir().is_err() {
+        return Err(Failure::new("auto: the directory that omg was started in is gone")
+            .hinted("go to one that is there; nothing was spent"));
+    }
     let Read { limits, verify } = read_flags(args, kind)?;
     let inputs = inputs::ahead(&args.input, args.inputs.as_deref())
         .map_err(|errors| order::wrong_inputs("auto", &errors))?;

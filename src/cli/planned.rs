@@ -86,7 +86,8 @@ pub(super) fn stage(asked: &Asked, plan: &mut Plan) -> Result<Option<Staging>, F
 }
 
 fn chosen(asked: &Asked, choice: &Choice, plan: &Plan) -> Option<Staging> {
-    let config = services::own_directory(asked.kind);
+    // One that counts from the current directory would be whatever repository that is.
+    let config = services::own_directory(asked.kind).filter(|config| config.is_absolute());
     (asked.kind == RuntimeKind::Claude).then(|| Staging::plan(config.as_deref(), &plan.graph, choice))
 }
 

@@ -26,6 +26,8 @@ use crate::text::usage::Usage;
 /// How often a child that cannot be started is tried in all, and the pause between (FACTS 8.1).
 pub(super) const SPAWNS_MAX: u32 = 3;
 const SPAWN_PAUSE: Duration = Duration::from_millis(300);
+/// How many refusals of one reply are shown; a reply may earn thousands.
+pub const REFUSALS_SHOWN_MAX: usize = 20;
 /// How much of a reply is shown where it is no plan at all.
 const SHOWN_BYTES_MAX: usize = 500;
 
@@ -262,7 +264,7 @@ impl Purchase<'_> {
             Rejected::NoObject if reply.trim().is_empty() => "the planner's reply is empty".to_owned(),
             Rejected::NoObject => format!("the planner's reply holds no JSON object: {}", shown(reply)),
             Rejected::Unreadable { why, .. } => format!("the planner's reply is no graph: {why}"),
-            Rejected::Refused { refusals, .. } => format!("the plan was refused: {}", refusals.join("; ")),
+            Rejected::Refused { refusals, .. } => format!("the plan was refused: {}", listed(refusals)),
         };
         let bought = match (&self.replanned, rejected) {
             (Some(first), _) => format!(
@@ -292,7 +294,7 @@ impl Purchase<'_> {
                 format!(
                     "{why}; the first reply, for {}, was refused: {}",
                     first.paid.cost,
-                    first.refusals.join("; ")
+                    listed(&first.refusals)
                 )
             }
         };
@@ -385,6 +387,15 @@ fn never_began(invoked: &Invoked) -> bool {
 
 fn no_fence(error: getrandom::Error) -> String {
     format!("the planner cannot be asked: the system gives no randomness: {error}")
+}
+
+/// The first of many refusals in a line, and how many more there are.
+fn listed(refusals: &[String]) -> String {
+    let shown = refusals[..refusals.len().min(REFUSALS_SHOWN_MAX)].join("; ");
+    match refusals.len().saturating_sub(REFUSALS_SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
 }
 
 /// As much of a reply as a line holds.

@@ -27,6 +27,8 @@ pub const TOOLS: [&str; 12] = [
     "Bash(grep *)",
     "Bash(gh pr *)",
 ];
+/// The longest name of a planned graph: every listing and banner shows it whole.
+pub const NAME_BYTES_MAX: usize = 200;
 /// The most rounds of a planned loop.
 pub const ROUNDS_MAX: i64 = 3;
 /// The most further attempts of a planned node: each runs an attached evidence command again.
@@ -49,8 +51,8 @@ fn judged(
     tools: impl Fn(&RawNode) -> Option<String>,
 ) -> Vec<String> {
     let RawGraph {
+        name,
         // Words for screens.
-        name: _,
         version: _,
         // Which inputs there are is decided by what the prompts use, below.
         inputs: _,
@@ -69,6 +71,9 @@ fn judged(
         return vec!["the graph has no nodes".to_owned()];
     }
     let mut refusals = Vec::new();
+    if name.len() > NAME_BYTES_MAX {
+        refusals.push(format!("name: it has more than {NAME_BYTES_MAX} bytes; a few words will do"));
+    }
     for (key, value) in [("model", model), ("effort", effort)] {
         if is_set(value.as_ref()) {
             refusals.push(format!("{key}: which model answers is the person's to say; leave {key} out"));

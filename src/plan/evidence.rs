@@ -30,7 +30,7 @@ pub struct Marker {
 }
 
 /// The markers, in the order in which they are looked for; the first one found makes the suggestion.
-pub const MARKERS: [Marker; 14] = [
+pub const MARKERS: [Marker; 16] = [
     marker("gradlew", "a Gradle build with its wrapper", "./gradlew build"),
     marker("build.gradle.kts", "a Gradle build", "gradle build"),
     marker("build.gradle", "a Gradle build", "gradle build"),
@@ -42,6 +42,8 @@ pub const MARKERS: [Marker; 14] = [
     marker("mix.exs", "an Elixir project", "mix test"),
     marker("go.mod", "a Go module", "go build ./..."),
     marker("Makefile", "a makefile", "make"),
+    marker("makefile", "a makefile", "make"),
+    marker("GNUmakefile", "a makefile", "make"),
     marker("WORKSPACE", "a Bazel workspace", "bazel build //..."),
     marker("flake.nix", "a Nix flake", "nix flake check"),
     marker("*.csproj", "a .NET project", "dotnet build"),

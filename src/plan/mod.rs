@@ -15,5 +15,6 @@ pub mod repair;
 pub mod reply;
 pub mod router;
 pub mod staging;
+mod strict;
 pub mod unisolated;
 pub mod verify_flags;

@@ -13,6 +13,7 @@ use crate::graph::{Graph, Work};
 use crate::load::{self, Source};
 use crate::node::policy::{Ceiling, Configuration, Policy};
 use crate::plan::disposition;
+use crate::plan::strict::Strict;
 
 /// What a reply is called where the loader wants a file's name; no file is read of it.
 const CALLED: &str = "reply.json";
@@ -75,8 +76,9 @@ impl Rejected {
 pub fn read(reply: &str, terms: &Terms) -> Result<Accepted, Rejected> {
     let Some(spec) = object(reply) else { return Err(Rejected::NoObject) };
     // As strict JSON first, and written anew: nothing that YAML could read into the same bytes reaches the loader.
-    let value: Value = serde_json::from_str(spec)
-        .map_err(|error| Rejected::Unreadable { why: error.to_string(), spec: spec.to_owned() })?;
+    let strict: Result<Strict, _> = serde_json::from_str(spec);
+    let Strict(value) =
+        strict.map_err(|error| Rejected::Unreadable { why: error.to_string(), spec: spec.to_owned() })?;
     let spec = serde_json::to_string_pretty(&value).expect("it was JSON a moment ago");
     let refused = |refusals| Rejected::Refused { refusals, spec: spec.clone() };
     let citing = citing(&value);

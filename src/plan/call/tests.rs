@@ -176,3 +176,11 @@ fn the_evidence_command_is_put_where_the_graph_ends_and_is_no_part_of_its_ceilin
     let none = none.expect_err("a command that does not fit");
     assert!(none.why.contains("evidence command") && none.spec.is_some(), "{none:?}");
 }
+
+#[test]
+fn of_thousands_of_refusals_a_line_holds_the_first_and_counts_the_others() {
+    let refusals: Vec<String> = (0..5000).map(|at| format!("node \"a{at}\": no")).collect();
+    let told = listed(&refusals);
+    assert!(told.starts_with("node \"a0\": no; ") && told.ends_with("; and 4980 more"), "{told}");
+    assert_eq!(listed(&refusals[..2]), "node \"a0\": no; node \"a1\": no");
+}

@@ -11,7 +11,7 @@ use crate::graph::estimate::Estimate;
 use crate::graph::node::{Feedback, Model, PermissionMode, Retry};
 use crate::graph::{Bounds, Node, NodeId, OnFail, Work};
 use crate::node::runtime::{RuntimeKind, codex};
-use crate::plan::call::{Plan, Replanned};
+use crate::plan::call::{Plan, REFUSALS_SHOWN_MAX, Replanned};
 use crate::plan::evidence::{Answer, Evidence};
 use crate::plan::verify_flags::VerifyCommand;
 use crate::text::shell_word::shell_word;
@@ -296,7 +296,12 @@ fn attached(nodes: &[NodeId], verify: &VerifyCommand) -> String {
 fn replanned(first: &Replanned) -> String {
     let mut out = format!("Planned twice: the first reply was refused and cost {}\n", first.paid.cost);
     out.extend(tokens("its tokens", first.paid.usage));
-    out.extend(first.refusals.iter().map(|refusal| format!("  ! {}\n", sanitize::one_line(refusal))));
+    let shown = first.refusals.iter().take(REFUSALS_SHOWN_MAX);
+    out.extend(shown.map(|refusal| format!("  ! {}\n", sanitize::one_line(refusal))));
+    let more = first.refusals.len().saturating_sub(REFUSALS_SHOWN_MAX);
+    if more > 0 {
+        writeln!(out, "  ! and {more} more").ok();
+    }
     out
 }
 

@@ -233,6 +233,33 @@ fn auto_58_a_reply_of_the_wrong_type_is_kept_and_buys_nothing() {
 }
 
 #[test]
+fn c6_a_reply_that_says_a_key_twice_is_no_plan() {
+    let nodes = graph(&[node("a", &[], "@say done")])["nodes"].to_string();
+    let env = place(&format!(r#"{{"name":"x","nodes":[],"nodes":{nodes}}}"#), "no");
+    let ran = env.omg(&["auto", "a goal"]).exits(1);
+    assert!(ran.stderr.contains("the key \"nodes\" stands there twice"), "{}", ran.stderr);
+    assert_eq!(env.spawns().len(), 1);
+}
+
+#[test]
+fn a_directory_that_is_gone_is_told_before_anything_is_paid() {
+    let env = planning(&[node("a", &[], "@say done")]);
+    let shell = "mkdir gone && cd gone && rmdir ../gone && exec \"$OMG\" auto 'a goal'";
+    let ran = crate::env::Running::of(env.shell(shell).env("OMG", crate::env::OMG)).wait().exits(1);
+    assert!(ran.stderr.contains("is gone") && env.spawns().is_empty(), "{}", ran.stderr);
+}
+
+#[test]
+fn agents_and_skills_are_never_those_of_the_directory_it_happens_to_be_in() {
+    let mut env = planning(&[node("reviewer", &[], "@say A")]);
+    env.write("mine/agents/reviewer.md", "---\nname: reviewer\n---\nReview.\n");
+    env.set("CLAUDE_CONFIG_DIR", "mine");
+    env.omg(&["auto", "a goal"]).exits(0);
+    let (_, nodes) = spawns(&env);
+    assert!(!super::has(&nodes[0], "--agent"), "{}", nodes[0]);
+}
+
+#[test]
 fn a_preview_is_no_run_and_its_plan_can_be_run() {
     let env = planning(&[node("a", &[], "@say done")]);
     let ran = env.omg(&["auto", "a goal", "--plan-only", "--verify-cmd", "true"]).exits(0);

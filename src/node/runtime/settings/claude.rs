@@ -10,6 +10,10 @@ const MANAGED: [&str; 2] =
 /// Where a directory has them; claude looks in no directory above.
 const PROJECT: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
+/// Variables that put somebody between the CLI and its server. A person may have reasons to set them; a directory has none.
+const INTERCEPTING: [&str; 5] =
+    ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"];
+
 /// What there is to be told.
 pub(super) fn findings(at: &Whereabouts) -> Vec<Finding> {
     places(at).iter().flat_map(look).collect()
@@ -54,11 +58,19 @@ fn look(place: &Place) -> Vec<Finding> {
 fn look_at(place: &Place, settings: &Value) -> Vec<Finding> {
     let env = settings.get("env").and_then(Value::as_object);
     let variables = env.into_iter().flatten().filter_map(|(name, value)| {
-        let effect = effect_of(name, &written(value))?;
+        let value = written(value);
+        let intercepts =
+            || place.origin == Origin::Project && !value.trim().is_empty() && does_intercept(name);
+        let effect = effect_of(name, &value).or_else(|| intercepts().then_some(Effect::Redirects))?;
         Some(place.sets(format!("env.{name}"), effect))
     });
     let helper = settings.get("apiKeyHelper").filter(|value| !written(value).trim().is_empty());
     variables.chain(helper.map(|_| place.sets("apiKeyHelper", Effect::Bills))).collect()
+}
+
+/// Names of proxies are read in either case.
+fn does_intercept(name: &str) -> bool {
+    INTERCEPTING.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// A value as a variable would hold it.
@@ -79,6 +91,20 @@ mod tests {
         let world = World::new();
         world.write(file, text);
         assert_eq!(world.found(RuntimeKind::Claude, "home/.claude"), wanted, "{file}: {text}");
+    }
+
+    #[test]
+    fn a_directory_that_puts_somebody_in_between_is_told_of_and_a_person_is_not() {
+        let text = r#"{"env":{"https_proxy":"http://p","NODE_TLS_REJECT_UNAUTHORIZED":0,"HTTP_PROXY":""}}"#;
+        check(
+            "project/.claude/settings.json",
+            text,
+            &[
+                "project/.claude/settings.json: env.https_proxy Redirects",
+                "project/.claude/settings.json: env.NODE_TLS_REJECT_UNAUTHORIZED Redirects",
+            ],
+        );
+        check("home/.claude/settings.json", text, &[]);
     }
 
     #[test]
