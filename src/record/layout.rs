@@ -134,6 +134,11 @@ impl RunDir {
         self.0.join("rejected.json")
     }
 
+    /// What was paid for a plan that is still being bought (internal).
+    pub fn planning_note(&self) -> PathBuf {
+        self.0.join("planning.json")
+    }
+
     /// The goal of a planned run, from before its planner is asked.
     pub fn goal(&self) -> PathBuf {
         self.0.join("goal.json")

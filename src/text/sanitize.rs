@@ -19,6 +19,9 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 /// `text` on one line: runs of line breaks and tabs become one space, other control characters become visible.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     let text = text.trim();
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
     if !text.contains(['\n', '\r', '\t', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']) {
         return visible(text, |_| false);
     }
@@ -84,7 +87,15 @@ fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
+/// What nearly every text is, told at a glance: printable ASCII on one line, shown as it stands.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 fn visible(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
     let harmless = |c: char| kept(c) || picture(c).is_none();
     if text.chars().all(harmless) {
         return Cow::Borrowed(text);

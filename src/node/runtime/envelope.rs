@@ -73,6 +73,8 @@ pub struct Denial {
 pub struct ToolInput {
     /// What a shell was to run.
     pub command: String,
+    /// The skill that was to be used.
+    pub skill: String,
 }
 
 /// Tokens of one model.

@@ -74,10 +74,11 @@ fn bought(
             remaining: None,
         },
         terms: Terms { inputs: Default::default(), configuration: Configuration::Isolated },
+        spend: None,
         verify: verify
             .map(|command| VerifyCommand { command: command.to_owned(), timeout: Duration::from_secs(600) }),
     };
-    let outcome = plan(&asking, &wanted);
+    let outcome = plan(&asking, &wanted, &mut |_| {});
     let asked = script.asked.lock().expect("a lock").clone();
     (outcome, asked)
 }

@@ -8,6 +8,10 @@ use crate::load::yaml::{self, Limits, Node};
 /// How much of a head is read; nobody's needs more.
 const LIMITS: Limits = Limits { depth: 32, nodes: 10_000, bytes: 1 << 20 };
 
+/// Keys of a skill with which claude, as measured (2.1.197 and 2.1.332), lets a model use it only when a person agrees, or
+/// never.
+const RESERVES: [&str; 3] = ["disable-model-invocation", "allowed-tools", "hooks"];
+
 /// A head that could be read, and what follows it.
 #[derive(Debug, PartialEq)]
 pub(super) struct FrontMatter<'f> {
@@ -17,6 +21,8 @@ pub(super) struct FrontMatter<'f> {
     pub(super) description: String,
     /// `tools:`, a list or words between commas.
     pub(super) tools: Vec<String>,
+    /// The first key by which it keeps itself from being used unasked.
+    pub(super) reserve: Option<&'static str>,
     /// What follows the head.
     pub(super) body: &'f [u8],
 }
@@ -59,7 +65,11 @@ pub(super) fn read(file: &[u8]) -> Result<FrontMatter<'_>, Fault> {
         return Err(Fault::Name);
     }
     let tools = tree.root.get("tools").map_or(Ok(Vec::new()), words)?;
-    Ok(FrontMatter { name, description, tools, body })
+    let is_set = |key: &&str| {
+        tree.root.get(key).is_some_and(|value| !value.is_null() && value.text() != Some("false"))
+    };
+    let reserve = RESERVES.into_iter().find(is_set);
+    Ok(FrontMatter { name, description, tools, reserve, body })
 }
 
 fn word(value: &Node<'_>) -> Result<String, Fault> {

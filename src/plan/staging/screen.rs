@@ -140,8 +140,14 @@ fn skill(skill: &Skill) -> String {
         Some((at, _)) => format!("{}…", &description[..at]),
         None => description.into_owned(),
     };
+    let reserve = match skill.reserve {
+        Some(key) => format!(
+            " ({key} in its head: nobody is there to agree, so that claude may not let a node use it)"
+        ),
+        None => String::new(),
+    };
     format!(
-        "  {}: {}, sha256 {}, {files}: {cut}",
+        "  {}: {}, sha256 {}, {files}: {cut}{reserve}",
         one_line(&skill.name),
         kib(skill.bytes),
         &skill.sha256[..HASH_CHARS],

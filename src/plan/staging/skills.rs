@@ -30,6 +30,8 @@ pub struct Skill {
     pub name: String,
     /// What it says it is for.
     pub description: String,
+    /// The key of its head by which claude does not let a model use it unasked, if it has one.
+    pub reserve: Option<&'static str>,
     /// Its directory.
     pub dir: PathBuf,
     /// The size of its `SKILL.md`.
@@ -59,6 +61,7 @@ pub struct Corpus {
 struct Head {
     name: String,
     description: String,
+    reserve: Option<&'static str>,
     dir: PathBuf,
     says: Vec<u8>,
 }
@@ -103,7 +106,7 @@ impl Corpus {
     }
 
     fn add(&mut self, head: Head, room: &mut Room) -> Result<(), &'static str> {
-        let Head { name, description, dir, says } = head;
+        let Head { name, description, reserve, dir, says } = head;
         let (before, base) = (self.found.len(), format!("skills/{name}"));
         let mut skill = Skill {
             sha256: hex::sha256(&says),
@@ -112,6 +115,7 @@ impl Corpus {
             left_out: 0,
             name,
             description,
+            reserve,
             dir,
         };
         room.take(says.len())?;
@@ -180,8 +184,8 @@ fn read_head(path: &Path) -> Option<Result<Head, String>> {
     if !is_path_element(&head.name) {
         return Some(Err("its name cannot be the name of a directory".to_owned()));
     }
-    let (name, description) = (head.name, head.description);
-    Some(Ok(Head { name, description, dir, says }))
+    let (name, description, reserve) = (head.name, head.description, head.reserve);
+    Some(Ok(Head { name, description, reserve, dir, says }))
 }
 
 /// A whole regular file; `None` when it is none, is too large or cannot be read.

@@ -136,6 +136,27 @@ fn the_screen_names_what_is_staged_and_what_it_costs() {
 }
 
 #[test]
+fn a_skill_that_keeps_itself_from_being_used_unasked_is_told() {
+    let person = Person::new();
+    let heads = [
+        ("tools", "allowed-tools: Bash(touch *)", Some("allowed-tools")),
+        ("hooked", "hooks: {PreToolUse: []}", Some("hooks")),
+        ("kept", "disable-model-invocation: true\nallowed-tools: Read", Some("disable-model-invocation")),
+        ("open", "disable-model-invocation: false\nallowed-tools:\nversion: 1", None),
+    ];
+    for (name, head, _) in heads {
+        person.write(&format!("skills/{name}/SKILL.md"), format!("---\nname: {name}\n{head}\n---\nDo it.\n"));
+    }
+    let screen = person.screen(&person.plan(&["fix"], &Choice::default()));
+    for (name, _, told) in heads {
+        let line = screen.lines().find(|line| line.starts_with(&format!("  {name}: "))).unwrap();
+        let wanted = told.map(|key| format!("({key} in its head: nobody is there to agree,"));
+        assert_eq!(wanted.is_none(), !line.contains("in its head"), "{line}");
+        assert!(wanted.is_none_or(|words| line.contains(&words)), "{line}");
+    }
+}
+
+#[test]
 fn the_screen_says_why_skills_are_off() {
     let person = Person::new();
     let off = |person: &Person, choice: &Choice| {

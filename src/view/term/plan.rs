@@ -349,6 +349,7 @@ mod tests {
             replanned: Some(Replanned {
                 paid: paid(1, 0.1),
                 refusals: vec!["node \"work\": cwd: no".into()],
+                spec: "{}".into(),
             }),
             said: Vec::new(),
             warnings: Vec::new(),

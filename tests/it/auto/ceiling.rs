@@ -22,14 +22,15 @@ fn a_later_leg_keeps_the_ceiling_and_loses_what_was_staged() {
         .exits(1);
     edit_snapshot(&env, |snapshot| {
         snapshot["tool_policies"] = json!({"a": {"allowed_tools": ["Bash(git *)"], "disallowed_tools": ["Edit"],
-            "tools": ["Bash", "Skill"], "setting_sources": "", "strict_mcp_config": true, "plugin_dirs": ["/tmp/gone"]}});
+            "tools": ["Bash", "Write", "Skill"], "setting_sources": "", "strict_mcp_config": true, "plugin_dirs": ["/tmp/gone"]}});
     });
     env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
     let spawn = env.spawns().pop().unwrap();
     assert_eq!(after(&spawn, "--setting-sources"), Some(""));
     assert_eq!(after(&spawn, "--allowedTools"), Some("Bash(git *)"));
     assert_eq!(after(&spawn, "--tools"), Some("Bash"));
-    assert_eq!(after(&spawn, "--disallowedTools"), Some("Edit"));
+    let denied = "Edit,Write,MultiEdit,NotebookEdit,WebFetch,WebSearch,Task,Agent";
+    assert_eq!(after(&spawn, "--disallowedTools"), Some(denied), "whatever the file says");
     assert!(after(&spawn, "--strict-mcp-config").is_some());
     assert_eq!(after(&spawn, "--plugin-dir"), None);
     let policies = &env.state()["tool_policies"]["a"];

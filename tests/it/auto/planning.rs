@@ -149,9 +149,10 @@ fn auto_57_a_plan_that_is_refused_twice_fails_the_run_and_is_kept() {
     assert_eq!((&last["outcome"], &last["cost_usd"]), (&json!("failed"), &json!(0.02)));
     let list = env.omg(&["runs", "list"]).exits(0);
     assert!(list.stdout.contains("FAIL") && list.stdout.contains("0.0200"), "{}", list.stdout);
-    env.omg(&["show", "latest"]).exits(0);
+    let shown = env.omg(&["show", "latest"]).exits(0);
+    assert!(shown.stdout.contains("\"Bash(*)\" is not one of"), "it says why: {}", shown.stdout);
     let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
-    assert!(ran.stderr.contains("run the graph again"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("plan the goal again") && ran.stderr.contains("Bash(*)"), "{}", ran.stderr);
 }
 
 #[test]
@@ -370,6 +371,35 @@ fn what_the_cli_does_not_know_of_a_plan_is_warned_of() {
     let ran = env.omg(&["auto", "a goal", "--plan-only"]).exits(0);
     let told = "WARNING: node \"a\": claude 2.1.197 (Claude Code) may not know permission_mode manual";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
+fn what_planning_cost_counts_against_the_bound_of_every_leg() {
+    let env = planning(&[node("a", &[], "@say A"), node("b", &["a"], "@say B"), node("c", &["b"], "@say C")]);
+    env.omg(&["auto", "a goal", "--max-usd", "0.015"]).exits(2);
+    assert_eq!(env.spawns().len(), 2, "the planner and a");
+    env.omg(&["resume", "latest", "--retry-failed", "--max-usd", "0.025"]).exits(2);
+    assert_eq!(env.spawns().len(), 3, "b as well");
+    env.omg(&["resume", "latest", "--retry-failed", "--max-usd", "1"]).exits(0);
+}
+
+#[test]
+fn the_flags_of_a_run_are_those_of_a_planned_one() {
+    let failing = || planning(&[node("a", &[], "@exit 1"), node("b", &[], "@sh sleep 0.1\n@say B")]);
+    let env = failing();
+    env.omg(&["auto", "a goal", "--continue-on-fail"]).exits(1);
+    assert_eq!(env.record("b")["verdict"], "PASS");
+    assert_eq!(env.state()["continue_on_fail"], true);
+    let env = failing();
+    env.omg(&["auto", "a goal", "--concurrency", "1"]).exits(1);
+    assert_eq!(env.spawns().len(), 2, "the planner and a, whose failure halts the run");
+    let env = failing();
+    let inputs = env.write("inputs.yaml", "branch: main\n");
+    let ran = env.omg(&["auto", "a goal", "--inputs", inputs.to_str().unwrap(), "--quiet"]).exits(1);
+    assert_eq!(env.state()["inputs"], json!({"branch": "main"}));
+    assert!(!ran.stderr.contains("▶") && !ran.stderr.contains("✗"), "{}", ran.stderr);
+    let (planner, _) = spawns(&env);
+    assert!(planner[0]["prompt"].as_str().unwrap().contains("Inputs of this run: branch."));
 }
 
 #[test]
