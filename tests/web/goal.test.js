@@ -66,6 +66,7 @@ test('a goal is followed through its cycles, its judge and a plan that is refuse
   await second.getByText('what the planner had planned').click();
   await second.locator('#goal pre', { hasText: '"plan 3"' }).waitFor();
   await second.locator('#goal .cycles a', { hasText: 'cycle 1' }).waitFor();
+  assert.match(await second.locator('#goal .command code').textContent(), / omg show \S+ planner$/);
   assert.equal(await second.getByText('--retry-failed').count(), 0, 'there is nothing to go on with');
   await picture(second, 'goal-refused');
   await next.getByText('failed').waitFor();

@@ -47,6 +47,14 @@ test('the time between two legs does not count as elapsed', () => {
   assert.equal(elapsed(model, Date.parse(at(1005))), 15_000);
 });
 
+test('planning a run and running it are one leg, and a later one is the second', () => {
+  const model = folded(
+    [0, 'run_started', { phase: 'planning' }], [30, 'run_started', { cost_usd: 0.25 }], [40, 'run_finished', { outcome: 'paused' }], [100, 'run_started'], [110, 'run_finished', { outcome: 'passed' }]);
+  assert.deepEqual(model.legs.map(({ number, phase, planning }) => [number, phase, planning?.cost]), [[1, 'planning', undefined], [1, undefined, 0.25], [2, undefined, undefined]]);
+  assert.equal(elapsed(model), 50_000);
+  assert.equal(model.cost, 0.25);
+});
+
 test('a gate that is decided in a later leg keeps its one entry', () => {
   const model = folded(
     [0, 'run_started'], [0, 'node_started', { node_id: 'g' }], [0, 'gate_paused', { node_id: 'g' }], [1, 'run_finished', { outcome: 'paused' }],

@@ -1,8 +1,8 @@
 // What a planned run is for: its goal, which cycle of it the run is, what the judge said, and the runs of the other cycles.
-import { h } from './dom.js';
+import { h, omg } from './dom.js';
 import { fetched } from './result.js';
 import { ask, isLive } from './source.js';
-import { inert, mark, met, money, word } from './words.js';
+import { inert, mark, met, money, quoted, word } from './words.js';
 
 /** How often the other cycles are asked about while they go on. */
 const ASK_MS = 5_000;
@@ -35,7 +35,7 @@ export function goal(root, chip, linkTo) {
     root.hidden = false;
     chip.hidden = !hasCycles(found);
     chip.textContent = `cycle ${found.cycle} of ${found.max_cycles}`;
-    root.replaceChildren(h('h2', {}, 'Goal'), aim(found.text), standing(found, status), ...cycles(found, status.run_id, linkTo), ...verdict(found.verdict), found.refused ? refused() : '');
+    root.replaceChildren(h('h2', {}, 'Goal'), aim(found.text), standing(found, status), ...cycles(found, status.run_id, linkTo), ...verdict(found.verdict), ...(found.refused ? refused(status.run_id) : []));
   };
   return { refresh: look };
 }
@@ -97,11 +97,12 @@ function verdict(said) {
     ...words.map(([what, text]) => h('p', { dir: 'auto', class: 'said' }, h('strong', {}, `${what}: `), inert(text)))];
 }
 
-function refused() {
+/** What was refused, and how to see what was asked and said. */
+function refused(run) {
   const shown = h('div');
   const fold = h('details', { ontoggle: async () => {
     if (!fold.open || shown.firstChild) return;
     shown.append(await fetched('api/refused', 'the refused plan', true).catch(() => null) ?? h('p', { class: 'quiet' }, 'it cannot be fetched'));
   } }, h('summary', {}, 'what the planner had planned'), shown);
-  return fold;
+  return [fold, h('p', {}, omg(`show ${quoted(run)} planner`))];
 }
