@@ -11,18 +11,21 @@ use super::cycles::{self, CycleFlags};
 use super::execute::{self, LiveView};
 use super::order::{self, BoundFlags, QuotaFlag};
 use super::planned::{self, Asked};
+use super::planner::{self, Bought};
 use super::services::Services;
-use super::{Failure, detach, planner, services};
+use super::{Failure, detach, services};
 use crate::load::inputs;
 use crate::node::policy::Configuration;
 use crate::node::runtime::RuntimeKind;
-use crate::plan::call::{self, Paid, Wanted};
+use crate::plan::call::{NoPlan, Paid, Plan, Wanted};
 use crate::plan::evidence::{self, Stated};
 use crate::plan::goal::Limits;
 use crate::plan::prompt::Brief;
 use crate::plan::reply::Terms;
 use crate::plan::staging::Choice;
 use crate::plan::verify_flags::{self, VerifyCommand};
+use crate::record::planning::PlanningNote;
+use crate::record::{RunDir, mint};
 use crate::text::shell_word::shell_path;
 use crate::text::template;
 
@@ -124,6 +127,7 @@ impl StagingFlags {
             declined: self.no_agent.clone(),
             without_skills: self.no_skill_activation || self.no_skill_mapping,
             loaded,
+            unable: None,
         }
     }
 }
@@ -183,6 +187,7 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
         true => Configuration::Loaded,
         false => Configuration::Isolated,
     };
+    let bounds = args.bounds.read()?;
     let wanted = Wanted {
         brief: Brief {
             goal: args.goal.clone(),
@@ -192,6 +197,7 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
         },
         terms: Terms { inputs: inputs.keys().cloned().collect(), configuration },
         verify,
+        spend: bounds.spend,
     };
     let asked = Asked {
         kind,
@@ -200,7 +206,7 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
         choice: args.staging.choice(args.accept_loaded_user_config, context),
         inputs,
         concurrency: args.concurrency,
-        bounds: args.bounds.read()?,
+        bounds,
         patience: args.quota.read()?,
         continue_on_fail: args.continue_on_fail,
         quiet: args.quiet,
@@ -278,7 +284,7 @@ fn refuse_tokens(verify: Option<&VerifyCommand>, inputs: &BTreeMap<String, Strin
 
 /// What is told before the planner is asked.
 fn introduce(asked: &Asked, services: &Services, context: &mut Context) {
-    planner::warn_of_machine(asked.kind, &asked.inputs, services, context);
+    planner::warn_of_machine(asked.kind, asked.wanted.terms.configuration, &asked.inputs, services, context);
     let (out, _) = context.prose();
     if let Some(advice) = asked.evidence.advice() {
         writeln!(out, "{advice}").ok();
@@ -300,29 +306,41 @@ fn introduce(asked: &Asked, services: &Services, context: &mut Context) {
 /// `--plan-only`: a plan that belongs to no run.
 fn preview(asked: &Asked, services: &Services, context: &mut Context) -> Result<u8, Failure> {
     let signals = execute::listen()?;
+    // Before anything is paid for.
+    let dir = planned::plan_dir(context)?;
     writeln!(context.out, "Planning a graph for goal {:?}...", asked.wanted.brief.goal).ok();
     context.out.flush().ok();
-    let bought = planner::ask_alone(services, &signals, "the planner", context, |asking| {
-        call::plan(asking, &asked.wanted)
-    })?;
+    let bought =
+        planner::ask_alone(services, &signals, "the planner", context, planned::question(asked, Some(&dir)));
+    PlanningNote::forget(&dir);
+    let ended = bought.and_then(|bought| previewed(asked, bought, &dir, context));
+    // A plan that came to nothing leaves no directory for it.
+    mint::discard_empty(&dir);
+    ended
+}
+
+/// Keeps and shows what was bought.
+fn previewed(
+    asked: &Asked,
+    bought: Bought<Result<Plan, Box<NoPlan>>>,
+    dir: &RunDir,
+    context: &mut Context,
+) -> Result<u8, Failure> {
     let mut plan = match bought.outcome {
         Ok(plan) => plan,
-        Err(none) => {
-            let dir = if none.spec.is_some() { Some(planned::plan_dir(context)?) } else { None };
-            return Err(planned::refused(&none, bought.signal, dir.as_ref(), None, context));
-        }
+        Err(none) => return Err(planned::refused(&none, bought.signal, Some(dir), None, context)),
     };
     let staging = planned::stage(asked, &mut plan)?;
-    let dir = planned::plan_dir(context)?;
-    let path = planned::save(&plan, &dir)?;
+    let path =
+        planned::save(&plan, dir, context).inspect_err(|_| planned::tell_spent(&plan.paid, context))?;
     planned::show(asked, &plan, staging.as_ref(), Some(&path), context);
     let Paid { calls, cost, .. } = plan.paid;
     let calls =
         if calls == 1 { "1 planner call was".to_owned() } else { format!("{calls} planner calls were") };
     writeln!(
         context.out,
-        "Nothing was run. {calls} paid, {cost}. The plan is no run, so runs list does not show it; this runs it:\n  \
-         omg run {}",
+        "Nothing was run. {calls} paid, {cost}. The plan is no run, so runs list does not show it. Look at it first: this \
+         runs it as a graph of your own, under no ceiling:\n  omg run {}",
         shell_path(&path)
     )
     .ok();

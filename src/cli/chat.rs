@@ -21,7 +21,7 @@ use super::services::{self, Services};
 use crate::graph::Bounds;
 use crate::node::policy::Configuration;
 use crate::node::runtime::RuntimeKind;
-use crate::plan::call::{self, NoPlan, Paid, Plan, Wanted};
+use crate::plan::call::{NoPlan, Paid, Plan, Wanted};
 use crate::plan::chat::{self, Console, Desk, Fault, Left, Line};
 use crate::plan::evidence::{self, Stated};
 use crate::plan::prompt::Brief;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, kind: RuntimeKind, context: &mut Context) -> Resu
     let services = services::for_plan(kind, &execute::mark())?;
     let signals = execute::listen()?;
     let prompt = Prompt::start(&context.home, signals.clone())?;
-    planner::warn_of_machine(kind, &BTreeMap::new(), &services, context);
+    planner::warn_of_machine(kind, Configuration::Isolated, &BTreeMap::new(), &services, context);
     let shared = RefCell::new(context);
     let (left, asking, last) = {
         let mut clerk =
@@ -154,9 +154,13 @@ impl Desk for Clerk<'_, '_> {
         writeln!(context.out, "Planning a graph for goal {goal:?}...")
             .and_then(|()| context.out.flush())
             .ok();
-        let bought = planner::ask_alone(&services, &self.signals, "the planner", context, |asking| {
-            call::plan(asking, &asked.wanted)
-        });
+        let bought = planner::ask_alone(
+            &services,
+            &self.signals,
+            "the planner",
+            context,
+            planned::question(&asked, None),
+        );
         let Bought { outcome, signal } = bought.map_err(told)?;
         let outcome = outcome.and_then(|plan| match signal {
             None => Ok(plan),
@@ -189,7 +193,7 @@ impl Desk for Clerk<'_, '_> {
         let run = claim.run.run.clone();
         planned::note_goal(&asked, &claim, context);
         planner::keep(&claim.run.dir, Caller::Planner, &plan.said, context);
-        planned::save(&plan, &claim.run.dir).map_err(told)?;
+        planned::save(&plan, &claim.run.dir, context).map_err(told)?;
         let ran = planned::run_plan(&asked, plan, staging, claim, services, context)
             .map_err(|fallen| told(fallen.failure))?;
         match (ran.signal, ran.conclusion) {
@@ -204,8 +208,9 @@ impl Desk for Clerk<'_, '_> {
     }
 
     fn keep(&mut self, drawn: Drawn) -> Result<PathBuf, String> {
-        let dir = planned::plan_dir(&self.context.borrow()).map_err(|failure| failure.message)?;
-        planned::save(&drawn.plan, &dir).map_err(|failure| failure.message)
+        let context = &mut **self.context.borrow_mut();
+        let dir = planned::plan_dir(context).map_err(|failure| failure.message)?;
+        planned::save(&drawn.plan, &dir, context).map_err(|failure| failure.message)
     }
 }
 
@@ -225,6 +230,7 @@ impl Clerk<'_, '_> {
                 },
                 terms: Terms { inputs: BTreeSet::new(), configuration: Configuration::Isolated },
                 verify: None,
+                spend: None,
             },
             evidence,
             choice: self.choice.clone(),

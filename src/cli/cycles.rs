@@ -21,6 +21,7 @@ use crate::plan::goal::{Course, Cycle, End, Halfway, Incomplete, Limits, Spent, 
 use crate::process::signals::Stop;
 use crate::record::assessment::Assessment;
 use crate::record::attempts::Caller;
+use crate::record::lock::LegLock;
 use crate::record::snapshot::GoalState;
 use crate::record::{RunDir, RunId};
 use crate::text::money::Money;
@@ -54,7 +55,8 @@ impl CycleFlags {
             Failure::new(format!("--max-goal-budget-usd {given}: it takes dollars from 0"))
                 .hinted("0 is no bound")
         })?;
-        let spend = Some(spend).filter(|spend| !spend.is_zero());
+        // Less than can be counted is still a bound.
+        let spend = Some(spend).filter(|_| given > 0.0);
         if spend.is_some() && cycles < 2 {
             return Err(Failure::new(
                 "--max-goal-budget-usd is looked at before a second cycle, and there is none",
@@ -79,6 +81,8 @@ pub(super) fn run(
     asked.goes_on = true;
     let (mut course, mut services) = (Course::new(limits), Some(services));
     let mut last = Ok(FAILED);
+    // While a run is judged, and until the next has its own, somebody who stops what is under way has to find it.
+    let mut held = None;
     let end = loop {
         let (cycle, remaining) = match course.next() {
             Step::Begin { cycle, remaining } => (cycle, remaining.map(str::to_owned)),
@@ -93,10 +97,15 @@ pub(super) fn run(
             Some(services) => Ok(services),
             None => services::for_plan(asked.kind, &execute::mark()),
         };
-        last = one_cycle(&mut asked, &mut course, services, &signals, context);
+        last = one_cycle(&mut asked, &mut course, services, &signals, &mut held, context);
     };
     let (out, _) = context.prose();
-    write!(out, "\n{}", goal::summary(&goal, &course)).and_then(|()| out.flush()).ok();
+    write!(out, "\n{}", goal::summary(&goal, &course)).ok();
+    if course.incomplete().is_some_and(|it| it.halfway == Halfway::Unfinished) {
+        writeln!(out, "omg resume goes on with that run alone: nobody judges it, and the goal ends here.")
+            .ok();
+    }
+    out.flush().ok();
     conclude(&course, end, last)
 }
 
@@ -106,6 +115,7 @@ fn one_cycle(
     course: &mut Course,
     services: Result<Services, Failure>,
     signals: &Receiver<Stop>,
+    held: &mut Option<LegLock>,
     context: &mut Context,
 ) -> Result<u8, Failure> {
     let claimed =
@@ -113,6 +123,7 @@ fn one_cycle(
     let (services, claim) = claimed.inspect_err(|_| {
         course.break_off(Incomplete { run: None, halfway: Halfway::Unplanned, ran: Spent::default() });
     })?;
+    *held = None;
     let (run, dir) = (claim.run.run.clone(), claim.run.dir.clone());
     let (cycle, cycles) = (course.number(), course.limits().cycles);
     asked.cycle = Some(GoalState {
@@ -124,7 +135,7 @@ fn one_cycle(
     });
     let headline = format!("\nCycle {cycle}/{cycles} (run {run})...");
     let again = services.clone();
-    let ran = planned::plan_and_run(asked, claim, services, &headline, context).map_err(|fallen| {
+    let mut ran = planned::plan_and_run(asked, claim, services, &headline, context).map_err(|fallen| {
         let Fallen { failure, paid: Paid { cost, usage, .. } } = fallen;
         course.break_off(Incomplete {
             run: Some(run.clone()),
@@ -133,6 +144,7 @@ fn one_cycle(
         });
         failure
     })?;
+    *held = ran.lock.take();
     judge(asked, course, &Place { run: &run, dir: &dir, services: &again, signals }, ran, context)
 }
 
@@ -171,7 +183,7 @@ fn judge(
     // One that came while the run was told.
     if let Ok(signal) = place.signals.try_recv() {
         broken(Halfway::Unjudged { judged: Spent::default() });
-        return Err(interrupted(&run, signal));
+        return Err(interrupted(&run, has_passed, signal));
     }
     let material = Material {
         goal: asked.wanted.brief.goal.clone(),
@@ -212,18 +224,26 @@ fn judge(
             Err(match (signal, outcome) {
                 (None, Err(unanswered)) => {
                     Failure::new(format!("run {run} was not judged: {}", unanswered.why))
-                        .hinted(format!("its work is done and kept: omg show {run}"))
+                        .hinted(unjudged(&run, has_passed))
                 }
-                (signal, _) => interrupted(&run, signal.unwrap_or(Stop::Interrupt)),
+                (signal, _) => interrupted(&run, has_passed, signal.unwrap_or(Stop::Interrupt)),
             })
         }
     }
 }
 
-fn interrupted(run: &RunId, signal: Stop) -> Failure {
+fn interrupted(run: &RunId, has_passed: bool, signal: Stop) -> Failure {
     Failure::new(format!("interrupted by {} before run {run} was judged", signal.name()))
-        .hinted(format!("its work is done and kept: omg show {run}"))
+        .hinted(unjudged(run, has_passed))
         .exiting(signal.exit_code())
+}
+
+/// What there is of a run that nobody judged.
+fn unjudged(run: &RunId, has_passed: bool) -> String {
+    match has_passed {
+        true => format!("its work is done and kept: omg show {run}"),
+        false => format!("it failed: omg show {run}; what passed is kept: omg resume {run} --retry-failed"),
+    }
 }
 
 /// Keeps a verdict beside its run. That it cannot be kept changes nothing.
@@ -243,16 +263,17 @@ fn keep(verdict: &Verdict, (cost, usage): Spent, dir: &RunDir, context: &mut Con
 
 /// What the goal ends with. The judge can end the spending; it cannot make a failed run a passed one.
 fn conclude(course: &Course, end: End, last: Result<u8, Failure>) -> Result<u8, Failure> {
-    let remaining =
-        course.cycles().last().map(|cycle| sanitize::one_line(&cycle.verdict.remaining).into_owned());
-    let remaining =
-        remaining.filter(|text| !text.is_empty()).unwrap_or_else(|| "nothing was recorded".to_owned());
     let limits = course.limits();
-    let unmet = |why: String| {
-        Err(Failure::new(format!("the goal is not reached: {why}")).hinted(format!("remaining: {remaining}")))
-    };
+    let unmet =
+        |why: String| Err(Failure::new(format!("the goal is not reached: {why}")).hinted(onward(course)));
     match end {
-        End::Broken => last,
+        End::Broken => last.map_err(|failure| match course.incomplete() {
+            // Nothing was run of this cycle, but of those before it.
+            Some(Incomplete { halfway: Halfway::Unplanned, .. }) if !course.cycles().is_empty() => {
+                failure.hinted(onward(course))
+            }
+            _ => failure,
+        }),
         End::Met => last.map_err(|failure| Failure {
             message: format!("the judge finds the goal reached, but {}", failure.message),
             ..failure
@@ -269,4 +290,18 @@ fn conclude(course: &Course, end: End, last: Result<u8, Failure>) -> Result<u8, 
             limits.spend.unwrap_or_default()
         )),
     }
+}
+
+/// What the cycles that were judged leave to do, and how.
+fn onward(course: &Course) -> String {
+    let Some(last) = course.cycles().last() else { return "nothing was done".to_owned() };
+    let run = &last.run;
+    let remaining = match goal::excerpt(&last.verdict.remaining) {
+        text if text.is_empty() => "nothing was recorded".to_owned(),
+        text => text,
+    };
+    let why = if last.has_passed { "" } else { " and why it failed" };
+    format!(
+        "remaining: {remaining}; omg show {run} has what was done last{why}; a goal that says what remains goes on from there"
+    )
 }

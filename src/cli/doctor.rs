@@ -9,6 +9,7 @@ use super::context::Context;
 use super::{Failure, execute, services};
 use crate::doctor::{Cli, Finding, Level, Subject, examine};
 use crate::node::runtime::RuntimeKind;
+use crate::process::signals::outlive_file_limit;
 use crate::process::{Launcher, find};
 use crate::text::sanitize::one_line;
 use crate::text::table::{Align, Cell, Table};
@@ -30,6 +31,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, asked: Option<RuntimeKind>, context: &mut Context) -> Result<u8, Failure> {
+    outlive_file_limit().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let found = examine(&subject(asked, context));
     let worst = found.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok);
     let text = if args.json { json(&found, worst) } else { print(&found, worst, context.out_look) };

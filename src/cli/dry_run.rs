@@ -33,7 +33,7 @@ pub(super) fn run(
     let (graph, base) = (&loaded.graph, Context::base());
     order::refuse(common, preflight::refusals(graph, &values, &base))?;
     let settings = preflight::settings(runtime, graph, &values, &base, services::whereabouts(runtime));
-    order::warn_of_settings(&settings, context);
+    order::warn_of_settings(&settings, "", context);
     writeln!(context.out, "\nDry run: nothing was executed.").ok();
     Ok(0)
 }

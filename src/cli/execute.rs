@@ -21,7 +21,7 @@ use crate::leg::drive::{Ending, Finished, Paused};
 use crate::leg::{Leg, LegError, Order};
 use crate::node::runtime::limit;
 use crate::process::signals::{self, Stop};
-use crate::record::lock::LockError;
+use crate::record::lock::{LegLock, LockError};
 use crate::record::stream::StreamError;
 use crate::record::{RunDir, RunId, Usage, stream};
 use crate::schedule::machine::Cap;
@@ -34,6 +34,9 @@ use crate::view::web::{self, Serving};
 
 /// How long a screen that takes nothing may keep a run that a signal ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// What to do about a home that cannot be written.
+pub(super) const WHERE_RUNS_LIE: &str =
+    "set OMG_HOME to a directory on a local disk that can be written; without it runs lie in ~/.oh-my-graph";
 /// A warning names so many nodes, and counts the rest.
 const NAMED_MAX: usize = 10;
 
@@ -89,6 +92,8 @@ pub(super) struct Ran {
     pub(super) graph: Arc<Graph>,
     /// Its ledger, if that can be read.
     pub(super) ledger: Option<Ledger>,
+    /// The run's lock, where the command has more to do with the run.
+    pub(super) lock: Option<LegLock>,
     /// What a command that does no more than this run ends with.
     pub(super) conclusion: Result<u8, Failure>,
 }
@@ -181,7 +186,7 @@ pub(super) fn see_through(
     let opened = Leg::open(claimed, order, Arc::clone(&context.clock), observer);
     let opened =
         opened.map_err(|error| if is_first { cannot_begin(error) } else { cannot_record(&run, &error) });
-    let finished = opened.and_then(|leg| {
+    let mut finished = opened.and_then(|leg| {
         if display.detached
             && let Err(failure) = detach::leave(&run, &dir, context)
         {
@@ -190,6 +195,9 @@ pub(super) fn see_through(
         }
         Ok(leg.drive(signals.clone()))
     });
+    if let (Ok(finished), false) = (&mut finished, display.goes_on) {
+        finished.lock = None;
+    }
     let came = finished.as_ref().ok().and_then(signal_of);
     if came.is_some() || !display.goes_on {
         leave_at_a_signal(signals, came);
@@ -212,7 +220,7 @@ fn tell(
     context: &mut Context,
 ) -> Ran {
     let came = signal_of(&finished);
-    let Finished { ending, left_running, notes, signal, lacks_charges } = finished;
+    let Finished { ending, left_running, notes, signal, lacks_charges, lock } = finished;
     for (node, pid) in left_running {
         writeln!(context.err, "left running: node \"{node}\", pid {pid}").ok();
     }
@@ -224,7 +232,7 @@ fn tell(
         let failure =
             Failure::new(format!("run {run}: killed at the second signal; its last steps are not recorded"));
         let conclusion = Err(failure.exiting(signal.exit_code()));
-        return Ran { ending, signal: came, graph, ledger: ledger.ok(), conclusion };
+        return Ran { ending, signal: came, graph, ledger: ledger.ok(), lock, conclusion };
     }
     print_ledger(ledger.as_ref(), dir, context);
     if let Ending::Paused(pause) = &ending {
@@ -234,7 +242,7 @@ fn tell(
         Some(signal) => failure.exiting(signal.exit_code()),
         None => failure,
     });
-    Ran { ending, signal: came, graph, ledger: ledger.ok(), conclusion }
+    Ran { ending, signal: came, graph, ledger: ledger.ok(), lock, conclusion }
 }
 
 /// A bound on dollars holds back starts; what a node without a budget costs is known once it has ended.
@@ -463,6 +471,5 @@ fn cannot_record(run: &RunId, error: &LegError) -> Failure {
 }
 
 pub(super) fn cannot_begin(error: LegError) -> Failure {
-    Failure::new(format!("the run cannot begin: {error}"))
-        .hinted("set OMG_HOME to a directory on a local disk that can be written; without it runs lie in ~/.oh-my-graph")
+    Failure::new(format!("the run cannot begin: {error}")).hinted(WHERE_RUNS_LIE)
 }

@@ -266,10 +266,14 @@ pub(super) fn announce(
     Ok(())
 }
 
-/// Prints what settings files would change about who pays, a line for a file and a key.
-pub(super) fn warn_of_settings(found: &[Finding], context: &mut Context) {
+/// Prints what settings files would change about who pays, a line for a file and a key. `whose` says whom alone it concerns.
+pub(super) fn warn_of_settings<'f>(
+    found: impl IntoIterator<Item = &'f Finding>,
+    whose: &str,
+    context: &mut Context,
+) {
     for finding in found {
-        let line = format!("{finding}; {}", finding.remedy());
+        let line = format!("{finding}{whose}; {}", finding.remedy());
         writeln!(context.err, "WARNING: {}", sanitize::one_line(&line)).ok();
     }
 }

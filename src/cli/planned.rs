@@ -15,18 +15,19 @@ use crate::graph::Bounds;
 use crate::leg::again::Inherited;
 use crate::leg::open::DEFAULT_MODE;
 use crate::leg::{Claimed, Order, Planned, preflight};
-use crate::node::Runtime;
 use crate::node::provision::Provisioned;
 use crate::node::runtime::RuntimeKind;
-use crate::plan::call::{self, NoPlan, Paid, Plan, Wanted};
+use crate::plan::call::{self, Asking, NoPlan, Paid, Plan, Replanned, Wanted};
 use crate::plan::evidence::Evidence;
+use crate::plan::staging::copies::Copies;
 use crate::plan::staging::{Choice, Staging};
 use crate::plan::unisolated;
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::signals::Stop;
 use crate::record::attempts::Caller;
+use crate::record::planning::PlanningNote;
 use crate::record::snapshot::{EvidenceState, GoalState};
-use crate::record::{Durability, RunDir, artifact, mint, stream};
+use crate::record::{Durability, RunDir, artifact, mint, staged, stream};
 use crate::text::sanitize;
 use crate::text::shell_word::shell_path;
 use crate::view::term::plan::Screen;
@@ -74,18 +75,27 @@ pub(super) struct Fallen {
     pub(super) paid: Paid,
 }
 
-/// Gives the nodes of `plan` what of the person's own they are to have; `None` on a runtime that has no such thing.
+/// Decides what of the person's own the nodes of `plan` are to have, and has the plan say so; `None` on a runtime that has
+/// no such thing.
 pub(super) fn stage(asked: &Asked, plan: &mut Plan) -> Result<Option<Staging>, Failure> {
-    if asked.kind != RuntimeKind::Claude {
-        return Ok(None);
+    let staging = chosen(asked, &asked.choice, plan);
+    if let Some(staging) = &staging {
+        give(staging, plan)?;
     }
+    Ok(staging)
+}
+
+fn chosen(asked: &Asked, choice: &Choice, plan: &Plan) -> Option<Staging> {
     let config = services::own_directory(asked.kind);
-    let staging = Staging::plan(config.as_deref(), &plan.graph, &asked.choice);
+    (asked.kind == RuntimeKind::Claude).then(|| Staging::plan(config.as_deref(), &plan.graph, choice))
+}
+
+fn give(staging: &Staging, plan: &mut Plan) -> Result<(), Failure> {
     staging.map(&mut plan.raw);
     plan.graph = staging
         .activate(&plan.raw)
         .map_err(|faults| Failure::new(format!("the plan cannot be given agents and skills: {faults}")))?;
-    Ok(Some(staging))
+    Ok(())
 }
 
 /// Plans in a run of its own and runs the plan to its end. `headline` is told once the run says that it is being planned.
@@ -99,15 +109,16 @@ pub(super) fn plan_and_run(
     headline: &str,
     context: &mut Context,
 ) -> Result<Ran, Fallen> {
+    // What a leg that was killed left of its copies.
+    staged::sweep(&context.home, None);
     note_goal(asked, &claim, context);
     let begun = claim.run.begin_planning(&services.launcher, &context.clock, &planner::observer());
     begun.map_err(|error| Fallen { failure: execute::cannot_begin(error), paid: Paid::default() })?;
     if let Err(failure) = set_out(asked, &claim, headline, context) {
         return Err(give_up(asked, claim, &services, Paid::default(), context, failure));
     }
-    let bought = planner::ask(&services, &claim.signals, "the planner", context, |asking| {
-        call::plan(asking, &asked.wanted)
-    });
+    let dir = claim.run.dir.clone();
+    let bought = planner::ask(&services, &claim.signals, "the planner", context, question(asked, Some(&dir)));
     let bought = match bought {
         Ok(bought) => bought,
         Err(failure) => return Err(give_up(asked, claim, &services, Paid::default(), context, failure)),
@@ -115,23 +126,65 @@ pub(super) fn plan_and_run(
     let said = bought.outcome.as_ref().map_or_else(|none| &none.said, |plan| &plan.said);
     planner::keep(&claim.run.dir, Caller::Planner, said, context);
     let mut plan = match bought.outcome {
-        Ok(plan) if bought.signal.is_none() => plan,
-        Ok(plan) => {
-            let none = NoPlan::cancelled(&plan);
-            let failure = refused(&none, bought.signal, None, Some(&claim), context);
-            return Err(give_up(asked, claim, &services, plan.paid, context, failure));
-        }
+        Ok(plan) => plan,
         Err(none) => {
-            let dir = claim.run.dir.clone();
             let failure = refused(&none, bought.signal, Some(&dir), Some(&claim), context);
             return Err(give_up(asked, claim, &services, none.paid, context, failure));
         }
     };
-    let staging = match make_ready(asked, &mut plan, &claim, context) {
-        Ok(staging) => staging,
-        Err(failure) => return Err(give_up(asked, claim, &services, plan.paid, context, failure)),
+    // There is a plan after all.
+    artifact::remove(&dir.rejected()).ok();
+    if let Some(signal) = bought.signal {
+        let failure = came_too_late(&plan, signal, &claim, context);
+        return Err(give_up(asked, claim, &services, plan.paid, context, failure));
+    }
+    let copies = match make_ready(asked, &mut plan, &claim, context) {
+        Ok(copies) => copies,
+        Err(failure) => {
+            tell_spent(&plan.paid, context);
+            return Err(give_up(asked, claim, &services, plan.paid, context, failure));
+        }
     };
-    run_plan(asked, plan, staging, claim, services, context)
+    run_ready(asked, plan, copies, claim, services, context)
+}
+
+/// The question that buys a plan. What a first reply cost that was refused, and the reply, are kept in `dir` before another is
+/// bought.
+pub(super) fn question<'a>(
+    asked: &'a Asked,
+    dir: Option<&'a RunDir>,
+) -> impl FnOnce(&Asking<'_>) -> Result<Plan, Box<NoPlan>> + Send + 'a {
+    move |asking| {
+        call::plan(asking, &asked.wanted, &mut |first: &Replanned| {
+            let Some(dir) = dir else { return };
+            // Should this fail the same is tried, and told, when nothing comes of the second.
+            artifact::persist(&dir.rejected(), (first.spec.clone() + "\n").as_bytes()).ok();
+            PlanningNote::new(first.paid.cost, first.paid.usage).leave(dir).ok();
+        })
+    }
+}
+
+/// A plan that was there in the moment in which a signal came: it was paid for, so it is kept.
+fn came_too_late(plan: &Plan, signal: Stop, claim: &Claim, context: &mut Context) -> Failure {
+    tell_spent(&plan.paid, context);
+    let failure = Failure::new(format!(
+        "run {}: interrupted by {} when the plan was there",
+        claim.run.run,
+        signal.name()
+    ))
+    .exiting(signal.exit_code());
+    match save(plan, &claim.run.dir, context) {
+        Ok(path) => failure.hinted(format!("nothing was run; {}", unbound(&path))),
+        Err(unsaved) => {
+            writeln!(context.err, "note: {}", unsaved.message).ok();
+            failure.hinted("nothing was run")
+        }
+    }
+}
+
+/// How a plan is run that is kept, and what it lacks then.
+pub(super) fn unbound(path: &Path) -> String {
+    format!("omg run {} runs the plan, as a graph of your own: under no ceiling", shell_path(path))
 }
 
 /// Says that a run is being planned: to whoever reads its feed, and to whoever waits for it to begin in the background.
@@ -163,18 +216,41 @@ pub(super) fn note_goal(asked: &Asked, claim: &Claim, context: &mut Context) {
     }
 }
 
-/// Everything between a plan that was bought and its first node but what is staged on disk: kept, shown, looked at.
+/// Everything between a plan that was bought and its first node: what it is given, kept, shown, looked at.
 fn make_ready(
     asked: &Asked,
     plan: &mut Plan,
     claim: &Claim,
     context: &mut Context,
-) -> Result<Option<Staging>, Failure> {
-    let staging = stage(asked, plan)?;
-    let path = save(plan, &claim.run.dir)?;
+) -> Result<Option<Arc<Copies>>, Failure> {
+    let (staging, copies) = lay_out(asked, plan, claim, context)?;
+    let path = save(plan, &claim.run.dir, context)?;
     show(asked, plan, staging.as_ref(), Some(&path), context);
     can_run_here(asked, plan)?;
-    Ok(staging)
+    Ok(copies)
+}
+
+/// Stages for a run that was claimed. Where no copies can be made nothing is staged, and the plan, which was paid for, runs
+/// without (ADR 0022 of the design, 3).
+fn lay_out(
+    asked: &Asked,
+    plan: &mut Plan,
+    claim: &Claim,
+    context: &Context,
+) -> Result<(Option<Staging>, Option<Arc<Copies>>), Failure> {
+    let (run, dir) = (&claim.run.run, &claim.run.dir);
+    let Some(mut staging) = chosen(asked, &asked.choice, plan) else { return Ok((None, None)) };
+    let copies = match staging.bind(&context.home, run, dir) {
+        Ok(copies) => copies,
+        Err(error) => {
+            let unable = Choice { unable: Some(error.to_string()), ..asked.choice.clone() };
+            staging = chosen(asked, &unable, plan).unwrap_or(staging);
+            None
+        }
+    };
+    give(&staging, plan)?;
+    staging.apply(&mut plan.ceiling, dir);
+    Ok((Some(staging), copies))
 }
 
 /// Refuses a plan that names what this machine does not have.
@@ -189,7 +265,7 @@ pub(super) fn can_run_here(asked: &Asked, plan: &Plan) -> Result<(), Failure> {
     Err(Failure::new(format!("the plan cannot run here: {}", reasons.join("; "))))
 }
 
-/// Runs a plan that is kept and was shown to its end, in a run that was claimed.
+/// Runs a plan that is kept and was shown to its end, in a run that was claimed since.
 ///
 /// # Errors
 /// When nothing was run.
@@ -202,34 +278,42 @@ pub(super) fn run_plan(
     context: &mut Context,
 ) -> Result<Ran, Fallen> {
     let paid = plan.paid;
-    match provide(&mut plan, staging, &claim, &services, context) {
-        Ok(runtime) => {
-            let services = Services { runtime, ..services };
-            execute_plan(asked, plan, claim, services, context).map_err(|failure| Fallen { failure, paid })
-        }
+    match provide(&mut plan, staging, &claim, context) {
+        Ok(copies) => run_ready(asked, plan, copies, claim, services, context),
         Err(failure) => Err(give_up(asked, claim, &services, paid, context, failure)),
     }
 }
 
-/// Lays out what the nodes of `plan` are given. Returns what answers their prompts.
+/// Lays out what the nodes of `plan` are given.
 fn provide(
     plan: &mut Plan,
     staging: Option<Staging>,
     claim: &Claim,
-    services: &Services,
     context: &Context,
-) -> Result<Arc<dyn Runtime>, Failure> {
+) -> Result<Option<Arc<Copies>>, Failure> {
     let (run, dir) = (&claim.run.run, &claim.run.dir);
-    let runtime = Arc::clone(&services.runtime);
-    let Some(staging) = staging else { return Ok(runtime) };
+    let Some(staging) = staging else { return Ok(None) };
     staging.apply(&mut plan.ceiling, dir);
-    let copies = staging
+    staging
         .bind(&context.home, run, dir)
-        .map_err(|error| Failure::new(format!("run {run}: {error}; nothing was run")))?;
-    Ok(match copies {
-        Some(copies) => Arc::new(Provisioned::new(runtime, copies)),
-        None => runtime,
-    })
+        .map_err(|error| Failure::new(format!("run {run}: {error}; nothing was run")))
+}
+
+fn run_ready(
+    asked: &Asked,
+    plan: Plan,
+    copies: Option<Arc<Copies>>,
+    claim: Claim,
+    services: Services,
+    context: &mut Context,
+) -> Result<Ran, Fallen> {
+    let paid = plan.paid;
+    let runtime = match copies {
+        Some(copies) => Arc::new(Provisioned::new(services.runtime, copies)),
+        None => services.runtime,
+    };
+    let services = Services { runtime, ..services };
+    execute_plan(asked, plan, claim, services, context).map_err(|failure| Fallen { failure, paid })
 }
 
 fn execute_plan(
@@ -279,7 +363,11 @@ fn execute_plan(
         patience: asked.patience,
         inherited,
     };
-    execute::see_through(claim, order, &display, context)
+    let dir = claim.run.dir.clone();
+    let ran = execute::see_through(claim, order, &display, context);
+    // What planning cost stands on the feed now.
+    PlanningNote::forget(&dir);
+    ran
 }
 
 /// What a later leg must be given again: a command is never taken from disk.
@@ -297,17 +385,31 @@ fn state(evidence: &Evidence) -> EvidenceState {
 
 /// A directory for a plan that belongs to no run.
 pub(super) fn plan_dir(context: &Context) -> Result<RunDir, Failure> {
-    mint::new_plan(&context.home, &*context.clock)
-        .map_err(|error| Failure::new(format!("the plan was paid for and cannot be kept: {error}")))
+    mint::new_plan(&context.home, &*context.clock).map_err(|error| {
+        Failure::new(format!("no plan can be kept: {error}")).hinted(execute::WHERE_RUNS_LIE)
+    })
 }
 
-/// Keeps the plan as a graph file.
-pub(super) fn save(plan: &Plan, dir: &RunDir) -> Result<PathBuf, Failure> {
+/// Keeps the plan as a graph file. One that cannot be kept is told instead: it was paid for.
+pub(super) fn save(plan: &Plan, dir: &RunDir, context: &mut Context) -> Result<PathBuf, Failure> {
     let path = dir.plan();
-    let text = serde_json::to_string_pretty(&plan.raw).expect("a raw graph holds nothing that JSON cannot");
-    artifact::persist(&path, (text + "\n").as_bytes())
-        .map_err(|error| Failure::new(format!("the plan was paid for and cannot be kept: {error}")))?;
+    let text =
+        serde_json::to_string_pretty(&plan.raw).expect("a raw graph holds nothing that JSON cannot") + "\n";
+    artifact::persist(&path, text.as_bytes()).map_err(|error| {
+        write!(context.prose().0, "The plan:\n{}\n", sanitize::lines(&text)).ok();
+        Failure::new(format!("the plan was paid for and cannot be kept: {error}"))
+            .hinted("it stands above: as a file, omg run runs it, under no ceiling")
+    })?;
     Ok(path)
+}
+
+/// Tells what was paid where no ledger does.
+pub(super) fn tell_spent(paid: &Paid, context: &mut Context) {
+    let Paid { cost, usage, .. } = *paid;
+    if !cost.is_zero() {
+        write!(context.prose().0, "{}", words::footer(cost, cost, usage)).ok();
+        context.prose().0.flush().ok();
+    }
 }
 
 pub(super) fn show(
@@ -354,24 +456,11 @@ pub(super) fn refused(
     for warning in &none.warnings {
         writeln!(context.err, "warning: planner: {}", sanitize::one_line(warning)).ok();
     }
-    let Paid { cost, usage, .. } = none.paid;
-    if !cost.is_zero() {
-        write!(context.prose().0, "{}", words::footer(cost, cost, usage)).ok();
-    }
-    if let (Some(spec), Some(dir)) = (&none.spec, dir) {
-        let path = dir.rejected();
-        match artifact::persist(&path, (spec.clone() + "\n").as_bytes()) {
-            Ok(()) => {
-                let path = shell_path(&path);
-                writeln!(
-                    context.prose().0,
-                    "What was refused is kept; mended by hand it can be run:\n  omg run {path}"
-                )
-                .ok();
-            }
-            Err(error) => drop(writeln!(context.err, "note: the refused reply cannot be kept: {error}")),
-        }
-    }
+    tell_spent(&none.paid, context);
+    let is_kept = match (&none.spec, dir) {
+        (Some(spec), Some(dir)) => keep_refused(spec, dir, context),
+        _ => false,
+    };
     context.prose().0.flush().ok();
     let run = claim.map(|claim| format!("run {}: ", claim.run.run)).unwrap_or_default();
     match signal {
@@ -380,12 +469,34 @@ pub(super) fn refused(
                 .hinted("nothing was run; type the same again")
                 .exiting(signal.exit_code())
         }
-        None => Failure::new(format!("{run}{}; nothing was run", none.why)).hinted(match none.spec {
-            Some(_) => "mend what was kept, or type the same again: it is planned, and paid for, anew",
-            None => {
+        None => Failure::new(format!("{run}{}; nothing was run", none.why)).hinted(match is_kept {
+            true => "mend what was kept, or type the same again: it is planned, and paid for, anew",
+            false if none.is_limited => "type the same again once the limit is lifted",
+            false => {
                 "type the same again to have it planned, and paid for, anew; omg doctor tells whether the CLI works"
             }
         }),
+    }
+}
+
+/// Keeps what a refused reply held, which was paid for, and says where; or tells it, if it cannot be kept.
+fn keep_refused(spec: &str, dir: &RunDir, context: &mut Context) -> bool {
+    let path = dir.rejected();
+    match artifact::persist(&path, (spec.to_owned() + "\n").as_bytes()) {
+        Ok(()) => {
+            let path = shell_path(&path);
+            writeln!(
+                context.prose().0,
+                "What was refused is kept; mended by hand it can be run, as a graph of your own: under no ceiling\n  omg run {path}"
+            )
+            .ok();
+            true
+        }
+        Err(error) => {
+            writeln!(context.err, "note: the refused reply cannot be kept: {error}").ok();
+            writeln!(context.prose().0, "What was refused:\n{}", sanitize::lines(spec)).ok();
+            false
+        }
     }
 }
 
@@ -401,8 +512,11 @@ fn give_up(
     let (dir, told) = (claim.run.dir.clone(), stream::length(&claim.run.dir.feed()));
     let run = format!("run {}: ", claim.run.run);
     let why = failure.message.strip_prefix(&run).unwrap_or(&failure.message);
-    if let Err(error) = claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage), why) {
-        writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
+    match claim.run.give_up_planning(&services.launcher, (paid.cost, paid.usage), why) {
+        Ok(()) => PlanningNote::forget(&dir),
+        Err(error) => {
+            writeln!(context.err, "warning: the end of the run cannot be recorded: {error}").ok();
+        }
     }
     if asked.json {
         execute::copy_feed(&dir, told, context);

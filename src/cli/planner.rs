@@ -14,7 +14,9 @@ use super::{Failure, order};
 use crate::graph::Graph;
 use crate::graph::raw::{RawGraph, RawNode};
 use crate::leg::{guarded, preflight};
+use crate::node::policy::Configuration;
 use crate::node::runtime::RuntimeKind;
+use crate::node::runtime::settings::Whereabouts;
 use crate::plan::call::{Asking, Exchange};
 use crate::process::Cancel;
 use crate::process::signals::Stop;
@@ -105,16 +107,26 @@ pub(super) fn keep(dir: &RunDir, caller: Caller, said: &[Exchange], context: &mu
     }
 }
 
-/// Tells what may surprise about this machine before anybody is asked.
+/// Tells what may surprise about this machine before anybody is asked. Who plans and who reads the lines of a chat runs under
+/// the person's own settings, whatever planned nodes run under.
 pub(super) fn warn_of_machine(
     kind: RuntimeKind,
+    nodes: Configuration,
     inputs: &BTreeMap<String, String>,
     services: &Services,
     context: &mut Context,
 ) {
     let graph = graph();
-    let settings = preflight::settings(kind, &graph, inputs, &Context::base(), services::whereabouts(kind));
-    order::warn_of_settings(&settings, context);
+    let found = |is_isolated| {
+        let places = Whereabouts { is_isolated, ..services::whereabouts(kind) };
+        preflight::settings(kind, &graph, inputs, &Context::base(), places)
+    };
+    let everywhere = found(nodes == Configuration::Isolated);
+    order::warn_of_settings(&everywhere, "", context);
+    let settings = found(false);
+    let of_planning = settings.iter().filter(|finding| !everywhere.contains(finding));
+    let whose = " (where it plans; planned nodes do not load the file)";
+    order::warn_of_settings(of_planning, whose, context);
     order::warn(&services.runtime.preflight(&graph), context);
 }
 

@@ -18,7 +18,8 @@ use crate::leg::{Order, Planned, preflight};
 use crate::load::Source;
 use crate::node::runtime::RuntimeKind;
 use crate::node::runtime::rehearsal::{Rehearsal, read};
-use crate::plan::later::{Later, later};
+use crate::node::runtime::settings::Whereabouts;
+use crate::plan::later::{Kept, Later, later};
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::Launcher;
 use crate::record::aside;
@@ -27,9 +28,10 @@ use crate::record::snapshot_reader::{Brief, SnapshotError};
 use crate::record::standing::{Standing, StandingError};
 use crate::record::status::{self, Status};
 use crate::record::stream::StreamError;
-use crate::record::{Durability, RunDir, RunId, Snapshot};
+use crate::record::{Durability, RunDir, RunId, Snapshot, staged};
 use crate::schedule::gate::Decision;
 use crate::text::sanitize;
+use crate::view::history::Run;
 use crate::view::history::lookup::find_run;
 use crate::view::term::plan;
 
@@ -140,12 +142,32 @@ fn refuse_links(run: &RunId, dir: &RunDir) -> Result<(), Failure> {
 /// What is needed before the lock is taken; the rest is read once it is.
 fn read_brief(run: &RunId, dir: &RunDir) -> Result<Brief, Failure> {
     if !dir.snapshot().exists() {
-        return Err(Failure::new(format!(
-            "run {run} has no snapshot: it ended before anything was recorded"
-        ))
-        .hinted("run the graph again"));
+        return Err(nothing_recorded(run, dir));
     }
     Brief::read(dir).map_err(|error| unreadable(dir, StandingError::Snapshot(error)))
+}
+
+/// Why a run without a snapshot cannot go on.
+fn nothing_recorded(run: &RunId, dir: &RunDir) -> Failure {
+    let known = Run::read(run.clone(), dir, lock::probe).ok();
+    if known.as_ref().and_then(|known| known.status) == Some(Status::Planning) {
+        return Failure::new(format!("run {run} is still being planned"))
+            .hinted(format!("omg watch {run} follows it; omg stop {run} ends it"));
+    }
+    if let Some(known) = known.filter(|known| known.legs.planning) {
+        let why = sanitize::one_line(&known.legs.detail);
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let failure = Failure::new(format!("run {run} came to no plan{why}"));
+        return match dir.rejected().exists() {
+            true => failure.hinted(format!(
+                "plan the goal again, or mend what was refused: {}",
+                sanitize::path(&dir.rejected())
+            )),
+            false => failure.hinted("plan the goal again"),
+        };
+    }
+    Failure::new(format!("run {run} has no snapshot: it ended before anything was recorded"))
+        .hinted("run the graph again")
 }
 
 /// Why nobody can tell where a run stands, and what is left to do about it.
@@ -297,9 +319,10 @@ fn resume(
     let Standing { snapshot, attempts, .. } = standing;
     let base = base(&snapshot)?;
     let verify = args.verify.read()?;
-    let (graph, planned) = match Planned::of(&snapshot) {
-        Some(planned) => replanned(&snapshot, planned, kind, verify.as_ref(), context)?,
-        None => (graph, None),
+    let (graph, planned) = if snapshot.was_planned() || !snapshot.tool_policies.is_empty() {
+        replanned(&snapshot, &claimed.run.run, &claimed.run.dir, kind, verify.as_ref(), context)?
+    } else {
+        (graph, None)
     };
     let slots = order::slots(&graph, args.concurrency, context)?;
     let (services, rehearsal) = services(kind, &graph, &claimed.run.dir, &attempts)?;
@@ -314,12 +337,10 @@ fn resume(
             refusals.join("; ")
         )));
     }
-    // What loads no settings file is not misled by one.
-    if planned.as_ref().is_none_or(|planned| planned.ceiling.is_loaded()) {
-        let places = services::whereabouts(kind);
-        let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
-        order::warn_of_settings(&settings, context);
-    }
+    let is_isolated = planned.as_ref().is_some_and(|planned| !planned.ceiling.is_loaded());
+    let places = Whereabouts { is_isolated, ..services::whereabouts(kind) };
+    let settings = preflight::settings(kind, &graph, &snapshot.inputs, &base, places);
+    order::warn_of_settings(&settings, "", context);
     order::warn(&services.runtime.preflight(&graph), context);
     for line in &inherited.warnings {
         writeln!(context.err, "warning: {line}").ok();
@@ -334,6 +355,7 @@ fn resume(
         goes_on: false,
     };
     let bounds = again::bounds(&snapshot, args.bounds.read()?);
+    let default_mode = default_mode(&snapshot);
     if let Some(planned) = &planned {
         inherited.before.spent += planned.planning.0;
     }
@@ -352,8 +374,7 @@ fn resume(
         launcher: services.launcher,
         git: services.git,
         rehearsal,
-        default_mode: PermissionMode::parse(&snapshot.default_permission_mode)
-            .unwrap_or(PermissionMode::DontAsk),
+        default_mode,
         planned,
         bounds,
         patience: args.quota.read()?,
@@ -362,28 +383,51 @@ fn resume(
     execute::execute(claimed, order, &display, context)
 }
 
+/// The permission mode of nodes that declare none (FACTS 0.2).
+fn default_mode(snapshot: &Snapshot) -> PermissionMode {
+    PermissionMode::parse(&snapshot.default_permission_mode).unwrap_or(PermissionMode::DontAsk)
+}
+
 /// A planned graph as this leg runs it, with what is said of it.
 fn replanned(
     snapshot: &Snapshot,
-    planned: Planned,
+    run: &RunId,
+    dir: &RunDir,
     kind: RuntimeKind,
     verify: Option<&VerifyCommand>,
     context: &mut Context,
 ) -> Result<(Graph, Option<Planned>), Failure> {
-    let run = &snapshot.run_id;
+    // The copies of the leg that planned, should that have been killed.
+    staged::sweep(&context.home, Some(run));
+    let planned = Planned::of(snapshot).ok_or_else(|| {
+        Failure::new(format!("run {run}: it was planned, and its files no longer say what its nodes may do"))
+            .hinted("something wrote into the run's directory; look at it, or plan the goal again")
+    })?;
     let (raw, _) = crate::graph::from_snapshot(snapshot.graph.get())
         .map_err(|error| Failure::new(format!("run {run}: its graph cannot be read: {error}")))?;
-    let Later { graph, ceiling, attached, agents, skills } =
-        later(raw, planned.ceiling, verify).map_err(|error| {
-            let failure = Failure::new(format!("run {run}: {error}"));
-            match error.hint() {
-                Some(hint) => failure.hinted(hint),
-                None => failure,
-            }
-        })?;
+    let kept = Kept {
+        raw,
+        ceiling: planned.ceiling,
+        default_mode: default_mode(snapshot),
+        inputs: snapshot.inputs.keys().map(String::as_str).collect(),
+    };
+    let Later { graph, ceiling, attached, agents, skills } = later(kept, verify).map_err(|error| {
+        let failure = Failure::new(format!("run {run}: {error}"));
+        match error.hint() {
+            Some(hint) => failure.hinted(hint),
+            None => failure,
+        }
+    })?;
     let loaded = ceiling.is_loaded();
-    let screen =
-        plan::Again { attached: &attached, verify, agents: &agents, skills: &skills, runtime: kind, loaded };
+    let screen = plan::Again {
+        attached: &attached,
+        verify,
+        agents: &agents,
+        skills: &skills,
+        corpus: aside::skills_staged(dir),
+        runtime: kind,
+        loaded,
+    };
     let (out, _) = context.prose();
     write!(out, "{}", screen.print()).ok();
     Ok((graph, Some(Planned { ceiling, ..planned })))

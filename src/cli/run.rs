@@ -59,7 +59,7 @@ pub(super) fn run(args: Args, runtime: RuntimeKind, context: &mut Context) -> Re
     order::refuse(common, preflight::lanes(graph, &Context::base(), services.git.as_ref()))?;
     let settings =
         preflight::settings(runtime, graph, &values, &Context::base(), services::whereabouts(runtime));
-    order::warn_of_settings(&settings, context);
+    order::warn_of_settings(&settings, "", context);
     order::announce(common, &ready.loaded, services.runtime.preflight(graph), context)?;
     for line in preflight::unexported(graph, &values) {
         writeln!(context.err, "warning: {}", sanitize::one_line(&line)).ok();

@@ -82,6 +82,7 @@ pub(super) fn whereabouts(kind: RuntimeKind) -> Whereabouts {
         home: variable("HOME").map(PathBuf::from),
         system: PathBuf::from("/"),
         directories: BTreeSet::new(),
+        is_isolated: false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The programs, the environment, the processes and the clock of the machine.
 
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -46,7 +47,7 @@ fn git(subject: &Subject) -> Finding {
     let Ok(git) = Git::find(subject.launcher.clone()) else {
         return Finding::warning("git", format!("not on PATH; {asks}"), "install git");
     };
-    let said = match git.line(&std::env::temp_dir(), ["--version"]) {
+    let said = match git.line(Path::new("/"), ["--version"]) {
         Ok(said) => sanitize::one_line(&said).into_owned(),
         Err(error) => {
             return Finding::warning("git", format!("{error}; {asks}"), "see what git --version says");
@@ -72,14 +73,14 @@ fn shell(subject: &Subject) -> Finding {
     let needs = "commands, checks and setup run in it";
     match find::find("sh") {
         Err(missing) => Finding::problem("shell", format!("{missing}; {needs}"), "put sh on PATH"),
-        Ok(path) if subject.launcher.capture(&path, &["-c", ":"], SHELL_TIMEOUT).is_none() => {
-            Finding::problem(
+        Ok(path) => match subject.launcher.question(&path, &["-c", ":"], SHELL_TIMEOUT) {
+            Ok(_) => Finding::ok("shell", path.display().to_string()),
+            Err(why) => Finding::problem(
                 "shell",
-                format!("{} -c : does not succeed; {needs}", path.display()),
+                format!("{} -c : does not succeed ({why}); {needs}", path.display()),
                 "put an sh that works first on PATH",
-            )
-        }
-        Ok(path) => Finding::ok("shell", path.display().to_string()),
+            ),
+        },
     }
 }
 

@@ -19,9 +19,36 @@ const SCARCE_BYTES: u64 = 1 << 30;
 pub(super) fn look(subject: &Subject) -> Vec<Finding> {
     let home = subject.home.path();
     let mut found = base(home);
-    found.extend(space("disk", home));
-    found.extend(space("temporary", &subject.temporary));
+    found.extend(space(home));
+    found.push(temporary(&subject.temporary));
     found
+}
+
+/// The directory of temporary files: what nodes start needs it more than a run does.
+fn temporary(dir: &Path) -> Finding {
+    let shown = dir.display();
+    let warned = |what: String, remedy: &str| Finding::warning("temporary", what, remedy);
+    let elsewhere = "set TMPDIR to a directory that is there and can be written to, or unset it";
+    if !dir.is_absolute() {
+        return warned(
+            format!("TMPDIR is {shown:?}, which means another place in each directory that a node runs in"),
+            "give TMPDIR as an absolute path, or unset it",
+        );
+    }
+    if let Err(error) = tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"x")) {
+        return warned(
+            format!("{shown}: no file can be written there, and what nodes start may want to: {error}"),
+            elsewhere,
+        );
+    }
+    match room(dir) {
+        Some((_, free, _)) if free < FULL_BYTES => warned(
+            format!("{} free at {shown}, where what nodes start may want some", told(free)),
+            "make room there",
+        ),
+        Some((_, free, _)) => Finding::ok("temporary", format!("{} free at {shown}", told(free))),
+        None => Finding::ok("temporary", format!("{shown}: files are written there")),
+    }
 }
 
 fn base(home: &Path) -> Vec<Finding> {
@@ -124,33 +151,43 @@ fn tried(directory: &Path) -> Result<(), (&'static str, String)> {
     dir.close().map_err(at("removed"))
 }
 
-/// How much room there is, at the nearest directory that is there.
-fn space(check: &'static str, wanted: &Path) -> Option<Finding> {
+/// How much room there is for runs, at the nearest directory that is there.
+fn space(wanted: &Path) -> Option<Finding> {
+    let (there, free, is_out_of_files) = room(wanted)?;
+    Some(judge_space(there, free, is_out_of_files))
+}
+
+/// The nearest directory that is there, the bytes that are free at it, and whether no file can be made for want of inodes.
+fn room(wanted: &Path) -> Option<(&Path, u64, bool)> {
     let there = wanted.ancestors().find(|above| above.exists())?;
     // What the kernel makes up has no blocks.
     let about = statvfs(there).ok().filter(|about| about.f_blocks > 0)?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);
-    Some(judge_space(check, there, free, about.f_files > 0 && about.f_favail == 0))
+    Some((there, free, about.f_files > 0 && about.f_favail == 0))
 }
 
-fn judge_space(check: &'static str, place: &Path, free: u64, is_out_of_files: bool) -> Finding {
+fn judge_space(place: &Path, free: u64, is_out_of_files: bool) -> Finding {
     let place = place.display();
     let remedy = "make room: omg runs prune removes old runs";
     if is_out_of_files {
         return Finding::problem(
-            check,
+            "disk",
             format!("no more files can be made at {place} (no inodes left)"),
             remedy,
         );
     }
-    let told = match free {
-        0..SCARCE_BYTES => format!("{} MB free at {place}", free >> 20),
-        _ => format!("{} GB free at {place}", free >> 30),
-    };
+    let told = format!("{} free at {place}", told(free));
     match free {
-        0..FULL_BYTES => Finding::problem(check, format!("{told}: a run could not be recorded"), remedy),
-        FULL_BYTES..SCARCE_BYTES => Finding::warning(check, told, remedy),
-        _ => Finding::ok(check, told),
+        0..FULL_BYTES => Finding::problem("disk", format!("{told}: a run could not be recorded"), remedy),
+        FULL_BYTES..SCARCE_BYTES => Finding::warning("disk", told, remedy),
+        _ => Finding::ok("disk", told),
+    }
+}
+
+fn told(free: u64) -> String {
+    match free {
+        0..SCARCE_BYTES => format!("{} MB", free >> 20),
+        _ => format!("{} GB", free >> 30),
     }
 }
 
@@ -167,7 +204,7 @@ mod tests {
             (SCARCE_BYTES, false, Level::Ok),
             (u64::MAX, true, Level::Problem),
         ] {
-            let finding = judge_space("disk", Path::new("/x"), free, out_of_files);
+            let finding = judge_space(Path::new("/x"), free, out_of_files);
             assert_eq!(finding.level, wanted, "{free}: {}", finding.what);
         }
     }

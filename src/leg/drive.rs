@@ -16,6 +16,7 @@ use crate::node::worktree::GitLanes;
 use crate::process::signals::Stop;
 use crate::record::Usage;
 use crate::record::event::{self, SKIPPED_MAX, SkipWhy, Skipped};
+use crate::record::lock::LegLock;
 use crate::record::observe::Notice;
 use crate::record::{Event, EventKind, Scribe, SnapshotError};
 use crate::schedule::engine::{Conducted, Services, conduct};
@@ -38,6 +39,8 @@ pub struct Finished {
     pub signal: Option<Stop>,
     /// Whether something was paid for that the feed may not tell of.
     pub lacks_charges: bool,
+    /// The lock of the run, for a command that has more to do with the run before another leg or a person may.
+    pub lock: Option<LegLock>,
 }
 
 /// What came of a leg.
@@ -155,7 +158,8 @@ impl Leg {
         };
         let left = std::mem::take(&mut *work.left_running.lock().unwrap_or_else(PoisonError::into_inner));
         let signal = came.or_else(|| signals.try_recv().ok());
-        Finished { ending, left_running: left, notes, signal, lacks_charges: self.feed.lacks_charges() }
+        let lacks_charges = self.feed.lacks_charges();
+        Finished { ending, left_running: left, notes, signal, lacks_charges, lock: Some(self.lock) }
     }
 
     fn tidy(&self, lanes: &GitLanes, passed: bool) -> Vec<String> {

@@ -116,7 +116,7 @@ pub struct Leg {
     pub(super) clock: SharedClock,
     pub(super) halt: Arc<Halt>,
     // Declared last: released after everything else is gone.
-    _lock: LegLock,
+    pub(super) lock: LegLock,
 }
 
 impl Leg {
@@ -168,7 +168,7 @@ impl Leg {
         feed.append(&[started(&order)])?;
         observer.notice(Notice::Fed);
         let (halt, snapshot) = (Arc::new(halt), Arc::new(snapshot));
-        let leg = Leg { run, dir, order, feed, snapshot, observer, clock, halt, _lock: lock };
+        let leg = Leg { run, dir, order, feed, snapshot, observer, clock, halt, lock };
         if !is_guarded {
             leg.post_guard();
         }

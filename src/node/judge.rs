@@ -67,7 +67,7 @@ pub fn no_answer(end: &End, timeout: Duration) -> Option<Fault> {
         End::Replied { .. } => return None,
         End::Reported { exit, cause } => {
             let kind = if exit.code() == 0 { Cause::RunError } else { Cause::NonzeroExit };
-            let lead = format!("the runtime reported an error ({}): ", describe_exit(*exit));
+            let lead = format!("the runtime reported an error ({exit}): ");
             Fault::broken(kind, lead_detail(&lead, cause))
         }
         End::Limited { cause, .. } => {
@@ -116,21 +116,13 @@ pub fn not_started(error: &SpawnError) -> Fault {
 pub fn judge(check: &SuccessCheck, answer: Answer<'_>) -> Result<(), Fault> {
     if check.judges_exit() && answer.exit != Exit::Code(0) {
         let note = if answer.note.is_empty() { String::new() } else { format!(": {}", answer.note) };
-        return Err(Fault::judged(Cause::NonzeroExit, format!("{}{note}", describe_exit(answer.exit))));
+        return Err(Fault::judged(Cause::NonzeroExit, format!("{}{note}", answer.exit)));
     }
     if let (Some(pattern), false) = (&check.result_matches, answer.matches) {
         let detail = format!("the reply does not match result_matches `{}`", pattern.as_str());
         return Err(Fault::judged(Cause::ResultMismatch, detail));
     }
     Ok(())
-}
-
-/// `exit code 3`, or `killed by signal 9`.
-pub fn describe_exit(exit: Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exit code {code}"),
-        Exit::Signal(signal) => format!("killed by signal {signal}"),
-    }
 }
 
 /// Judges what an evidence command showed.
@@ -156,7 +148,7 @@ pub fn judge_evidence(
         How::Itself | How::Enough => {}
     }
     if evidence.exit != Exit::Code(expected.exit) {
-        let exit = describe_exit(evidence.exit);
+        let exit = evidence.exit;
         let detail = format!("{verify}: {exit}, expected {}{}", expected.exit, said(&evidence.tail));
         return Err(evidence_against(command, detail, &evidence.tail));
     }

@@ -18,8 +18,9 @@ pub trait Provision: Send + Sync {
     /// name of its own.
     ///
     /// # Errors
-    /// Why the spawn cannot be provided for; it then does not happen, and the engine is named as the cause.
-    fn before_spawn(&self, invocation: &Invocation) -> Result<Provisions, String>;
+    /// Why the spawn cannot be provided for; it then does not happen, and the engine is named as the cause, unless
+    /// `cancel` had fired, which ends this early.
+    fn before_spawn(&self, invocation: &Invocation, cancel: &Cancel) -> Result<Provisions, String>;
 }
 
 /// What a spawn is given.
@@ -69,8 +70,9 @@ impl Runtime for Provisioned {
     }
 
     fn invoke(&self, invocation: &Invocation, cancel: &Cancel, announce: &mut dyn FnMut(&str)) -> Invoked {
-        let Provisions { plugin_dirs, held } = match self.provision.before_spawn(invocation) {
+        let Provisions { plugin_dirs, held } = match self.provision.before_spawn(invocation, cancel) {
             Ok(provisions) => provisions,
+            Err(_) if cancel.is_fired() => return Invoked::unpaid(End::Cancelled),
             Err(why) => {
                 let why = format!("the engine could not stage what it runs with: {why}");
                 return Invoked::unpaid(End::Broken(why));
@@ -146,7 +148,7 @@ mod tests {
     }
 
     impl Provision for Copies {
-        fn before_spawn(&self, _: &Invocation) -> Result<Provisions, String> {
+        fn before_spawn(&self, _: &Invocation, _: &Cancel) -> Result<Provisions, String> {
             let dir = self.dir.map_err(str::to_owned)?;
             self.held.store(true, Ordering::SeqCst);
             let lent = Lent(Arc::clone(&self.held), self.altered);

@@ -238,6 +238,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::node::invocation::End;
+    use crate::plan::call::tests::{Script, replied};
+    use crate::process::{Cancel, Exit};
 
     fn judged(id: &str, detail: &str, artifact: Option<&str>) -> Judged {
         Judged {
@@ -257,6 +260,47 @@ mod tests {
             spent: (Cost::UNKNOWN, Usage { input_tokens: 7, output_tokens: 2, ..Usage::default() }),
             nodes,
             before: None,
+        }
+    }
+
+    /// What comes of asking a judge that answers so, and how often it was tried.
+    fn asked(answers: Vec<End>, replies: &[&'static str]) -> (Assessed, usize) {
+        let script = Script::new(answers, replies);
+        let cancel = Cancel::new().expect("a pipe");
+        let asking = Asking { runtime: &script, cancel: &cancel, cwd: "/srv".into() };
+        let assessed = assess(&asking, &material(Vec::new()));
+        let prompts = script.asked.lock().expect("a lock").clone();
+        assert!(
+            prompts.iter().all(|one| one.prompt == prompts[0].prompt && one.policy == Policy::assessor())
+        );
+        (assessed, prompts.len())
+    }
+
+    #[test]
+    fn auto_65_a_judge_that_cannot_be_started_is_tried_again_and_paid_once() {
+        let broken = || End::Broken("no such file".into());
+        let met = r#"{"goal_met": true}"#;
+        let (assessed, tries) = asked(vec![broken(), broken(), replied()], &[met]);
+        assert!(assessed.outcome.expect("a verdict").is_met);
+        assert_eq!(
+            (tries, assessed.paid.calls, assessed.paid.cost.to_string()),
+            (3, 1, "$0.0100".to_owned())
+        );
+        assert_eq!(assessed.said.len(), 1);
+        let (assessed, tries) = asked(vec![broken(), broken(), broken()], &[]);
+        let why = assessed.outcome.expect_err("no verdict").why;
+        assert!(why.contains("the assessor gave no reply") && why.contains("no such file"), "{why}");
+        assert_eq!((tries, assessed.paid), (3, Paid::default()));
+    }
+
+    #[test]
+    fn auto_65_a_judge_that_answered_is_not_asked_again() {
+        let failed = || End::Replied { exit: Exit::Code(3), note: "it broke".into() };
+        for (answer, replies) in [(replied(), &["no verdict"][..]), (failed(), &[""]), (End::Cancelled, &[])]
+        {
+            let (assessed, tries) = asked(vec![answer], replies);
+            assert!(assessed.outcome.is_err());
+            assert_eq!((tries, assessed.paid.cost.to_string()), (1, "$0.0100".to_owned()));
         }
     }
 

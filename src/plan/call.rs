@@ -19,7 +19,7 @@ use crate::plan::reply::{self, Rejected, Terms};
 use crate::plan::verify_flags::VerifyCommand;
 use crate::process::{Cancel, Exit};
 use crate::text::fence;
-use crate::text::money::Cost;
+use crate::text::money::{Cost, Money};
 use crate::text::sanitize;
 use crate::text::usage::Usage;
 
@@ -48,6 +48,8 @@ pub struct Wanted {
     pub terms: Terms,
     /// The person's evidence command.
     pub verify: Option<VerifyCommand>,
+    /// What the person allows the run to cost: no corrected reply is bought beyond it.
+    pub spend: Option<Money>,
 }
 
 /// What calls cost.
@@ -119,6 +121,8 @@ pub struct Replanned {
     pub paid: Paid,
     /// What was wrong with it.
     pub refusals: Vec<String>,
+    /// The object that it held.
+    pub spec: String,
 }
 
 /// A plan, bought and held to its terms.
@@ -149,7 +153,9 @@ pub struct NoPlan {
     pub why: String,
     /// Whether the person ended it.
     pub is_cancelled: bool,
-    /// What the last reply held between its braces, if it held any.
+    /// Whether a usage limit is spent.
+    pub is_limited: bool,
+    /// What the last reply that held anything held between its braces, if one did.
     pub spec: Option<String>,
     /// What all calls cost.
     pub paid: Paid,
@@ -167,6 +173,7 @@ impl NoPlan {
         NoPlan {
             why: "the planner was ended".to_owned(),
             is_cancelled: true,
+            is_limited: false,
             spec: None,
             paid: plan.paid,
             replanned: plan.replanned.clone(),
@@ -176,11 +183,15 @@ impl NoPlan {
     }
 }
 
-/// Buys a plan.
+/// Buys a plan. A first reply that was refused is told before another is bought, which may take long.
 ///
 /// # Errors
 /// Why there is none; what was paid is told all the same.
-pub fn plan(asking: &Asking<'_>, wanted: &Wanted) -> Result<Plan, Box<NoPlan>> {
+pub fn plan(
+    asking: &Asking<'_>,
+    wanted: &Wanted,
+    first_refused: &mut dyn FnMut(&Replanned),
+) -> Result<Plan, Box<NoPlan>> {
     let mut purchase = Purchase {
         asking,
         wanted,
@@ -193,17 +204,14 @@ pub fn plan(asking: &Asking<'_>, wanted: &Wanted) -> Result<Plan, Box<NoPlan>> {
     let first = purchase.ask(&base)?;
     let accepted = match reply::read(&first, &wanted.terms) {
         Ok(accepted) => accepted,
-        Err(Rejected::Refused { refusals, spec }) => {
+        Err(Rejected::Refused { refusals, spec }) if !purchase.is_spent() => {
             let again = repair::prompt(&base, &refusals)
                 .map_err(|error| purchase.none(&no_fence(error), Some(spec.clone())))?;
-            purchase.replanned = Some(Replanned { paid: purchase.paid, refusals });
-            // Of a second reply that holds nothing to keep, the first one is what was paid for.
-            let kept = |none: Box<NoPlan>| Box::new(NoPlan { spec: none.spec.or(Some(spec)), ..*none });
-            let second = purchase.ask(&again);
-            let accepted = second.and_then(|second| {
-                reply::read(&second, &wanted.terms).map_err(|rejected| purchase.refused(&second, &rejected))
-            });
-            accepted.map_err(kept)?
+            let replanned = Replanned { paid: purchase.paid, refusals, spec };
+            first_refused(&replanned);
+            purchase.replanned = Some(replanned);
+            let second = purchase.ask(&again)?;
+            reply::read(&second, &wanted.terms).map_err(|rejected| purchase.refused(&second, &rejected))?
         }
         Err(rejected) => return Err(purchase.refused(&first, &rejected)),
     };
@@ -229,7 +237,8 @@ impl Purchase<'_> {
         match replied("the planner", &invoked) {
             Ok(()) => Ok(invoked.reply),
             Err(Unanswered { why, is_cancelled }) => {
-                Err(Box::new(NoPlan { is_cancelled, ..*self.none(&why, None) }))
+                let is_limited = matches!(invoked.end, End::Limited { .. });
+                Err(Box::new(NoPlan { is_cancelled, is_limited, ..*self.none(&why, None) }))
             }
         }
     }
@@ -255,21 +264,43 @@ impl Purchase<'_> {
             Rejected::Unreadable { why, .. } => format!("the planner's reply is no graph: {why}"),
             Rejected::Refused { refusals, .. } => format!("the plan was refused: {}", refusals.join("; ")),
         };
-        let twice = match &self.replanned {
-            None => String::new(),
-            Some(first) => format!(
+        let bought = match (&self.replanned, rejected) {
+            (Some(first), _) => format!(
                 "; two replies were bought, the first for {} and this one for {}",
                 first.paid.cost,
                 self.paid.since(&first.paid)
             ),
+            (None, Rejected::Refused { .. }) => {
+                format!("; it cost {}, and max_usd leaves no room for a corrected reply", self.paid.cost)
+            }
+            (None, _) => String::new(),
         };
-        self.none(&(why + &twice), rejected.spec().map(str::to_owned))
+        self.none(&(why + &bought), rejected.spec().map(str::to_owned))
     }
 
+    /// Whether the person's bound is reached, as far as prices are known.
+    fn is_spent(&self) -> bool {
+        self.wanted.spend.is_some_and(|bound| self.paid.cost.known >= bound)
+    }
+
+    /// No plan. What there is to keep is `spec`, or else what was refused before.
     fn none(&self, why: &str, spec: Option<String>) -> Box<NoPlan> {
+        let before = self.replanned.as_ref().filter(|_| spec.is_none());
+        let why = match before {
+            None => why.to_owned(),
+            Some(first) => {
+                format!(
+                    "{why}; the first reply, for {}, was refused: {}",
+                    first.paid.cost,
+                    first.refusals.join("; ")
+                )
+            }
+        };
+        let spec = spec.or_else(|| before.map(|first| first.spec.clone()));
         Box::new(NoPlan {
-            why: why.to_owned(),
+            why,
             is_cancelled: false,
+            is_limited: false,
             spec,
             paid: self.paid,
             replanned: self.replanned.clone(),
@@ -298,7 +329,7 @@ pub(super) fn replied(who: &str, invoked: &Invoked) -> Result<(), Unanswered> {
         End::Replied { exit: Exit::Code(0), .. } => Ok(()),
         End::Replied { exit, note } => {
             let said = if note.is_empty() { shown(&invoked.reply) } else { note.clone() };
-            Err(format!("{who} ended with {}: {said}", judge::describe_exit(*exit)).into())
+            Err(format!("{who} ended with {exit}: {said}").into())
         }
         end => {
             let fault = judge::no_answer(end, TIMEOUT_DEFAULT);
@@ -362,4 +393,4 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::plan) mod tests;

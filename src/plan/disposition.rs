@@ -34,6 +34,20 @@ pub const RETRIES_MAX: i64 = 3;
 
 /// Everything that a plan may not be, one line each; none when it may be run. `inputs` are those that the run has.
 pub fn refusals(raw: &RawGraph, graph: &Graph, inputs: &BTreeSet<String>) -> Vec<String> {
+    judged(raw, graph, inputs, |node| tools(node.allowed_tools.as_deref().unwrap_or_default()))
+}
+
+/// The same of a plan whose nodes' tools are recorded beside it.
+pub fn refusals_besides_tools(raw: &RawGraph, graph: &Graph, inputs: &BTreeSet<String>) -> Vec<String> {
+    judged(raw, graph, inputs, |_| None)
+}
+
+fn judged(
+    raw: &RawGraph,
+    graph: &Graph,
+    inputs: &BTreeSet<String>,
+    tools: impl Fn(&RawNode) -> Option<String>,
+) -> Vec<String> {
     let RawGraph {
         // Words for screens.
         name: _,
@@ -67,7 +81,8 @@ pub fn refusals(raw: &RawGraph, graph: &Graph, inputs: &BTreeSet<String>) -> Vec
     refusals.extend(unquoted(graph));
     for (at, node) in nodes.iter().enumerate() {
         let label = crate::graph::check::Label::of(raw, at);
-        refusals.extend(of_node(node, inputs).into_iter().map(|refusal| format!("{label}: {refusal}")));
+        let found = of_node(node, tools(node), inputs);
+        refusals.extend(found.into_iter().map(|refusal| format!("{label}: {refusal}")));
     }
     // A run would refuse these before its first node, and the plan would be paid for nothing.
     refusals.extend(lint::never_there(graph).iter().map(ToString::to_string));
@@ -108,7 +123,7 @@ fn unquoted(graph: &Graph) -> Option<String> {
     })
 }
 
-fn of_node(node: &RawNode, inputs: &BTreeSet<String>) -> Vec<String> {
+fn of_node(node: &RawNode, tools: Option<String>, inputs: &BTreeSet<String>) -> Vec<String> {
     let RawNode {
         id,
         kind,
@@ -117,7 +132,8 @@ fn of_node(node: &RawNode, inputs: &BTreeSet<String>) -> Vec<String> {
         handoff: _,
         prompt,
         cwd,
-        allowed_tools,
+        // Judged by the caller, who knows where they stand.
+        allowed_tools: _,
         permission_mode,
         // Both only ever stop a node.
         budget_usd: _,
@@ -177,12 +193,13 @@ fn of_node(node: &RawNode, inputs: &BTreeSet<String>) -> Vec<String> {
         let words = format!("retry.max: a planned node has at most {RETRIES_MAX} further attempts");
         refuse(max.is_some_and(|max| max > RETRIES_MAX), &words);
     }
-    refusals.extend(tools(allowed_tools.as_deref().unwrap_or_default()));
+    refusals.extend(tools);
     refusals.extend(unknown_input(prompt.as_deref().unwrap_or_default(), inputs));
     refusals
 }
 
-fn tools(declared: &[String]) -> Option<String> {
+/// What is wrong with the tools that a node is `declared` to have.
+pub fn tools(declared: &[String]) -> Option<String> {
     if declared.is_empty() {
         return Some(format!("allowed_tools: it declares none; take some of {}", TOOLS.join(", ")));
     }

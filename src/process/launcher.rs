@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -25,9 +25,7 @@ use crate::process::own::{self, Own};
 use crate::process::remains::{self, GRACE, LOOK, STUBBORN};
 use crate::process::start::{PipeId, Started, start};
 use crate::process::vigil::{self, Inlet, Moments, Outlet, Report, Vigil};
-use crate::process::{
-    Cancel, Discard, Ended, Exit, How, Ladder, Sink, SpawnError, Spec, Stdin, Streams, Whole,
-};
+use crate::process::{Cancel, Ended, Exit, How, Sink, SpawnError, Spec, Stdin, Streams};
 
 /// What one read takes: a whole pipe.
 const BUFFER: usize = 64 * 1024;
@@ -175,27 +173,6 @@ impl Launcher {
             }
         })?;
         Ok((Live::enter(self, own, guarded), input, outputs))
-    }
-
-    /// Runs `program` and returns what it printed, when it ended with 0 within `timeout`. For a question such as
-    /// a version.
-    pub fn capture(&self, program: &Path, args: &[&str], timeout: Duration) -> Option<String> {
-        let spec = Spec {
-            program: program.to_owned(),
-            args: args.iter().map(OsString::from).collect(),
-            cwd: None,
-            env: Vec::new(),
-            stdin: Stdin::Null,
-            timeout: Some(timeout),
-            ladder: Ladder::Terminate,
-            mark: format!("{}/0", program.file_name().unwrap_or(OsStr::new("capture")).display()),
-            leave_running: false,
-        };
-        let (mut stdout, never) = (Whole::default(), Cancel::new().ok()?);
-        let streams = Streams::Split { stdout: &mut stdout, stderr: &mut Discard };
-        let ended = self.run(spec, streams, &never).ok()?;
-        let well = ended.how == How::Itself && ended.exit == Exit::Code(0);
-        well.then(|| String::from_utf8_lossy(&stdout.0).into_owned())
     }
 
     /// Kills every child and everything marked by this launcher, now; nothing is started afterwards. For a second

@@ -23,6 +23,7 @@ pub(crate) mod ladder;
 pub mod launcher;
 pub mod other;
 pub(crate) mod own;
+pub mod question;
 pub(crate) mod remains;
 pub mod signals;
 pub mod spec;

@@ -1,6 +1,7 @@
 //! What to run, and how it ended: the values that go in and out of this floor.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -95,6 +96,15 @@ pub enum Exit {
     Code(i32),
     /// By a signal.
     Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit code {code}"),
+            Exit::Signal(signal) => write!(f, "killed by signal {signal}"),
+        }
+    }
 }
 
 impl Exit {

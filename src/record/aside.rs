@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::record::artifact::{self, ArtifactError};
@@ -42,6 +43,15 @@ pub fn forget_guard(run: &RunDir) -> io::Result<()> {
 /// Whether a guard confirmed that nothing is left of the run's last leg, whose process is gone.
 pub fn children_were_ended(run: &RunDir) -> bool {
     GuardNote::read(run).is_some_and(|note| note.left == 0 && lock::signer(run) == Some(note.engine))
+}
+
+/// How many skills the leg that planned staged, by its record. To be told and nothing else: a node may have written it.
+pub fn skills_staged(run: &RunDir) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Staged {
+        skills: Vec<IgnoredAny>,
+    }
+    private::read_json(&run.skills_manifest()).map(|staged: Staged| staged.skills.len())
 }
 
 /// Opens the log of a run in the background to append to it.

@@ -134,6 +134,11 @@ impl RunDir {
         self.0.join("rejected.json")
     }
 
+    /// What was paid for a plan that is still being bought (internal).
+    pub fn planning_note(&self) -> PathBuf {
+        self.0.join("planning.json")
+    }
+
     /// The goal of a planned run, from before its planner is asked.
     pub fn goal(&self) -> PathBuf {
         self.0.join("goal.json")
@@ -165,12 +170,12 @@ impl RunDir {
         self.0.join("skills-plugin")
     }
 
-    /// The record of the agents that were staged; nothing reads it back.
+    /// The record of the agents that were staged; nothing is ever staged from it.
     pub fn agents_manifest(&self) -> PathBuf {
         self.0.join("agents-plugin.manifest.json")
     }
 
-    /// The record of the skills that were staged; nothing reads it back.
+    /// The record of the skills that were staged; nothing is ever staged from it.
     pub fn skills_manifest(&self) -> PathBuf {
         self.0.join("skills-plugin.manifest.json")
     }

@@ -53,6 +53,11 @@ pub fn new_plan(home: &Home, clock: &dyn Clock) -> Result<RunDir, MintError> {
     new_under(home.plans(), clock).map(|(_, directory)| directory)
 }
 
+/// Removes the directory of a plan again, if nothing lies in it.
+pub fn discard_empty(dir: &RunDir) {
+    std::fs::remove_dir(dir.path()).ok();
+}
+
 fn new_under(runs: PathBuf, clock: &dyn Clock) -> Result<(RunId, RunDir), MintError> {
     private::create_directories(&runs).map_err(|source| MintError::Io { path: runs.clone(), source })?;
     for _ in 0..TRIES_MAX {

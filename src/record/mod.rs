@@ -26,6 +26,7 @@ mod goal;
 mod indent;
 pub mod index;
 pub mod lock;
+pub mod planning;
 mod private;
 pub mod prune;
 pub mod scribe;

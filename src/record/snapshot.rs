@@ -79,6 +79,17 @@ pub struct Snapshot {
     pub skipped: Vec<Skipped>,
 }
 
+impl Snapshot {
+    /// Whether something in it is written of planned runs alone.
+    pub fn was_planned(&self) -> bool {
+        self.build_evidence.is_some()
+            || self.goal.is_some()
+            || self.planning_cost_unknown
+            || self.planning_cost_usd > 0.0
+            || !self.planning_usage.is_zero()
+    }
+}
+
 /// What one planned node may do (FACTS 6.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

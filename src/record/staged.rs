@@ -87,8 +87,8 @@ impl Shelf {
     /// Writes `files`, which are sorted by their paths, to a fresh directory.
     ///
     /// # Errors
-    /// When the system refused; nothing is left then.
-    pub fn copy(self: &Arc<Self>, files: &Arc<[Planned]>) -> io::Result<Copy> {
+    /// When the system refused, or it `is_off` before all are written; nothing is left then.
+    pub fn copy(self: &Arc<Self>, files: &Arc<[Planned]>, is_off: &dyn Fn() -> bool) -> io::Result<Copy> {
         let name = unguessable()?;
         let handle = make_directory(&self.handle, &name)?;
         let mut copy = Copy {
@@ -101,6 +101,10 @@ impl Shelf {
         };
         let mut open = vec![(String::new(), handle)];
         for file in files.iter() {
+            // There may be many, and a person who ends the run does not wait for them.
+            if is_off() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             let (directory, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
             copy.enter(&mut open, directory)?;
             let (_, parent) = open.last().expect("the copy itself stays open until the end");

@@ -20,7 +20,9 @@ pub fn read(home: &Home) -> io::Result<Vec<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
     };
-    let lines: Vec<String> = BufReader::new(file).lines().collect::<Result<_, _>>()?;
+    let each: Vec<Vec<u8>> = BufReader::new(file).split(b'\n').collect::<Result<_, _>>()?;
+    // A line that is damaged takes none of the others with it.
+    let lines: Vec<String> = each.into_iter().filter_map(|line| String::from_utf8(line).ok()).collect();
     if lines.len() <= 2 * LINES_MAX {
         return Ok(last(lines));
     }
@@ -82,6 +84,15 @@ mod tests {
         assert_eq!((kept.len(), kept.last().unwrap().as_str()), (LINES_MAX, "one more"));
         assert_eq!(fs::read_to_string(home.typed()).unwrap().lines().count(), LINES_MAX);
         assert_eq!(fs::metadata(home.typed()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_damaged_line_costs_none_of_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        fs::create_dir(home.cache()).unwrap();
+        fs::write(home.typed(), b"first\n\xff\xfe\nlast\n").unwrap();
+        assert_eq!(read(&home).unwrap(), ["first", "last"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::graph::{Cause, Node};
-use crate::node::judge::{Fault, describe_exit};
+use crate::node::judge::Fault;
 use crate::node::shell::ShellRequest;
 use crate::process::capture::Tail;
 use crate::process::{Exit, How, SpawnError};
@@ -57,7 +57,7 @@ fn run(work: &GraphWork, node: &Node, command: &str, path: &Path) -> Result<(), 
             let (said, printed) = (stderr_tail(&ran.stderr), lossy(stdout.into_bytes()));
             let said = if said.is_empty() { stderr_tail(&printed) } else { said };
             let said = if said.is_empty() { said } else { format!(": {said}") };
-            Err(failed(command, &format!("{}{said}", describe_exit(exit))))
+            Err(failed(command, &format!("{exit}{said}")))
         }
     }
 }

@@ -128,7 +128,12 @@ fn without_any_cli_no_prompt_can_be_asked() {
 fn a_cli_that_does_not_answer_or_is_old_is_told() {
     let env = healthy();
     env.write_program("claude", "#!/bin/sh\nexit 3\n");
-    check(&env, 0, "claude warning", "did not tell its version");
+    check(&env, 0, "claude warning", "did not tell its version: exit code 3");
+    env.write_program("claude", "#!/bin/sh\nexec sleep 600\n");
+    check(&env, 0, "claude warning", "did not tell its version within 5 s");
+    env.assert_none_left("sleep 600");
+    env.write_program("claude", "#!/bin/sh\necho '1.0.3 (Claude Code)'\n");
+    check(&env, 0, "claude warning", "is older than 2.1.197, the oldest one");
     env.write_program("claude", "#!/bin/sh\necho '2.1.197 (Claude Code)'\n");
     let found = Found::of(&env, &[], 0);
     found.has("claude ok", "it may not know permission_mode manual");
@@ -137,9 +142,57 @@ fn a_cli_that_does_not_answer_or_is_old_is_told() {
 }
 
 #[test]
+fn what_a_cli_says_that_is_no_version_is_told_whatever_it_is() {
+    let env = healthy();
+    for (script, told) in [
+        (":", "did not tell its version: it says nothing"),
+        (
+            "printf '\\033]0;pwn\\007 hello'",
+            "did not tell its version: it says \"\u{241b}]0;pwn\u{2407} hello\"",
+        ),
+        ("printf '\\377\\376'", "did not tell its version: it says \"\u{fffd}\u{fffd}\""),
+        ("exec head -c 300000000 /dev/zero", "did not tell its version: it prints without end"),
+    ] {
+        env.write_program("claude", &format!("#!/bin/sh\n{script}\n"));
+        check(&env, 0, "claude warning", told);
+    }
+}
+
+#[test]
+fn a_cli_that_cannot_be_run_keeps_prompts_from_being_asked() {
+    let env = healthy();
+    for (program, told) in [
+        // As npm installs it, on a machine that lost node.
+        (
+            "#!/bin/sh\necho 'env: node: No such file' >&2; exit 127\n",
+            "cannot be run: exit code 127: env: node: No such file",
+        ),
+        ("#!/nowhere/node\n", "cannot be run: "),
+    ] {
+        env.write_program("claude", program);
+        // codex is there and answers.
+        check(&env, 0, "claude warning", told);
+        Found::of(&env, &["--runtime", "claude"], 1).has("claude problem", "=> install claude again");
+    }
+}
+
+#[test]
+fn a_place_for_temporary_files_is_one_that_can_be_written_to() {
+    let mut env = healthy();
+    env.set("TMPDIR", "relative");
+    check(&env, 0, "temporary warning", "TMPDIR is \"relative\"");
+    env.set("TMPDIR", "/nowhere");
+    check(&env, 0, "temporary warning", "/nowhere: no file can be written there");
+    // A limit on the size of files does not end it without a word.
+    let line = format!("ulimit -f 0; exec {} doctor --json", crate::env::OMG);
+    let ran = crate::env::Running::of(&mut env.shell(&line)).wait();
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+}
+
+#[test]
 fn a_version_is_asked_without_what_no_child_may_see() {
     let mut env = healthy();
-    env.write_program("claude", "#!/bin/sh\necho \"key:$ANTHROPIC_API_KEY\"\n");
+    env.write_program("claude", "#!/bin/sh\necho \"2.1.332 key:$ANTHROPIC_API_KEY\"\n");
     env.set("ANTHROPIC_API_KEY", "sk-secret");
     Found::of(&env, &[], 0).has("claude ok", "key: at ");
 }

@@ -93,7 +93,7 @@ impl Claude {
     }
 
     fn version(&self) -> Option<String> {
-        self.launcher.capture(&self.program, &["--version"], VERSION_TIMEOUT)
+        self.launcher.question(&self.program, &["--version"], VERSION_TIMEOUT).ok()
     }
 }
 
@@ -166,11 +166,24 @@ fn models(graph: &Graph) -> impl Iterator<Item = (&str, &Model)> {
     })
 }
 
+/// The oldest version that is known to take every flag that it is given.
+pub const KNOWN_SINCE: &str = "2.1.197";
+
+/// Whether what `--version` said is of a CLI of which nothing is known, as `1.0.3 (Claude Code)`.
+pub fn is_older_than_known(version: &str) -> bool {
+    number(version).is_some_and(|number| Some(number) < self::number(KNOWN_SINCE))
+}
+
 /// Whether what `--version` said is of a CLI that may not know `permission_mode: manual`, as `2.1.197 (Claude Code)`.
 pub fn is_older_than_manual(version: &str) -> bool {
+    number(version).is_some_and(|number| number < [2, 1, 220])
+}
+
+/// The three numbers of a version, where that is how what was said begins.
+fn number(version: &str) -> Option<[u64; 3]> {
     let number = version.split_whitespace().next().unwrap_or_default();
     let parts: Vec<u64> = number.split('.').filter_map(|part| part.parse().ok()).collect();
-    parts.len() == 3 && parts < vec![2, 1, 220]
+    parts.try_into().ok()
 }
 
 /// The words after the program, in the order that DESIGN fixes.
@@ -338,7 +351,7 @@ fn call(denial: &Denial) -> String {
 fn unreadable(why: &str, exit: Exit, stderr: &str) -> End {
     let exit = match exit {
         Exit::Code(0) => String::new(),
-        other => format!(" ({})", crate::node::judge::describe_exit(other)),
+        other => format!(" ({other})"),
     };
     let note = stderr_tail(stderr);
     let said = if note.is_empty() { String::new() } else { format!(" (claude stderr: {note})") };

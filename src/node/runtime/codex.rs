@@ -245,7 +245,7 @@ fn read(events: Events, ended: &Ended, session: &Session, stderr: &str) -> End {
             let said = if note.is_empty() { String::new() } else { format!(" (codex stderr: {note})") };
             let exit = match exit {
                 Exit::Code(0) => String::new(),
-                other => format!(" ({})", crate::node::judge::describe_exit(other)),
+                other => format!(" ({other})"),
             };
             End::Unreadable(format!("{why}{exit}{said}"))
         }

@@ -13,10 +13,20 @@ const GOOD: &str = r#"{"name":"g","nodes":[{"id":"a","prompt":"Do it.","allowed_
 const WIDE: &str = r#"{"name":"g","nodes":[{"id":"a","prompt":"Do it.","allowed_tools":["Bash(*)"]}]}"#;
 
 /// Gives each answer once, in order, a cent each, and keeps what it was asked.
-struct Script {
+pub(in crate::plan) struct Script {
     answers: Mutex<Vec<End>>,
     replies: Mutex<Vec<&'static str>>,
-    asked: Mutex<Vec<Invocation>>,
+    pub(in crate::plan) asked: Mutex<Vec<Invocation>>,
+}
+
+impl Script {
+    pub(in crate::plan) fn new(answers: Vec<End>, replies: &[&'static str]) -> Self {
+        Script {
+            answers: Mutex::new(answers),
+            replies: Mutex::new(replies.to_vec()),
+            asked: Mutex::default(),
+        }
+    }
 }
 
 impl Runtime for Script {
@@ -43,7 +53,7 @@ impl Runtime for Script {
     }
 }
 
-fn replied() -> End {
+pub(in crate::plan) fn replied() -> End {
     End::Replied { exit: Exit::Code(0), note: String::new() }
 }
 
@@ -53,11 +63,7 @@ fn bought(
     replies: &[&'static str],
     verify: Option<&str>,
 ) -> (Result<Plan, Box<NoPlan>>, Vec<Invocation>) {
-    let script = Script {
-        answers: Mutex::new(answers),
-        replies: Mutex::new(replies.to_vec()),
-        asked: Mutex::default(),
-    };
+    let script = Script::new(answers, replies);
     let cancel = RefCell::new(Cancel::new().expect("a pipe"));
     let asking = Asking { runtime: &script, cancel: &cancel.borrow(), cwd: "/srv".into() };
     let wanted = Wanted {
@@ -68,10 +74,11 @@ fn bought(
             remaining: None,
         },
         terms: Terms { inputs: Default::default(), configuration: Configuration::Isolated },
+        spend: None,
         verify: verify
             .map(|command| VerifyCommand { command: command.to_owned(), timeout: Duration::from_secs(600) }),
     };
-    let outcome = plan(&asking, &wanted);
+    let outcome = plan(&asking, &wanted, &mut |_| {});
     let asked = script.asked.lock().expect("a lock").clone();
     (outcome, asked)
 }

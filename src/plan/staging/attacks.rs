@@ -18,6 +18,7 @@ use super::tests::Person;
 use super::*;
 use crate::node::Invocation;
 use crate::node::provision::{Provision as _, Provisions};
+use crate::process::Cancel;
 use crate::record::staged::Planned;
 use crate::record::{RunDir, RunId};
 
@@ -31,6 +32,11 @@ struct Scene {
     copies: Arc<Copies>,
     dir: RunDir,
     victims: PathBuf,
+}
+
+/// A run that nobody ends.
+fn going_on() -> Cancel {
+    Cancel::new().expect("a pipe")
 }
 
 impl Scene {
@@ -48,7 +54,7 @@ impl Scene {
     }
 
     fn spawn(&self, node: &str) -> Provisions {
-        self.copies.before_spawn(&Invocation::plain(node)).unwrap()
+        self.copies.before_spawn(&Invocation::plain(node), &going_on()).unwrap()
     }
 
     fn planned(&self, node: &str) -> &[Planned] {
@@ -197,7 +203,9 @@ fn s61_a_copy_that_was_searched_for_and_changed_is_found_out() {
         for spawn in 0..SPAWNS / 5 {
             let node = ["review", "fix", "plan"][spawn % 3];
             // A copy whose making was disturbed is no copy: that spawn does not happen.
-            let Ok(given) = scene.copies.before_spawn(&Invocation::plain(node)) else { continue };
+            let Ok(given) = scene.copies.before_spawn(&Invocation::plain(node), &going_on()) else {
+                continue;
+            };
             let read = scene.read_otherwise(node, &given);
             // Every other child runs long enough for all copies to have been gone through from the first to the last.
             let patience = if spawn % 2 == 0 { 6 } else { 0 };
@@ -243,7 +251,7 @@ fn a_copy_that_cannot_be_made_is_told_as_the_engines() {
     let scene = Scene::new();
     everything(&scene.person.home().staged());
     fs::remove_dir_all(scene.person.home().staged()).unwrap();
-    let Err(why) = scene.copies.before_spawn(&Invocation::plain("review")) else {
+    let Err(why) = scene.copies.before_spawn(&Invocation::plain("review"), &going_on()) else {
         panic!("there is no room")
     };
     assert!(why.starts_with("its private copy of the agent cannot be made: "), "{why}");

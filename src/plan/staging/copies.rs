@@ -14,6 +14,7 @@ use super::{Agent, Staging};
 use crate::graph::NodeId;
 use crate::node::Invocation;
 use crate::node::provision::{Held, Provision, Provisions};
+use crate::process::Cancel;
 use crate::record::artifact::{self, ArtifactError};
 use crate::record::staged::{Copy, Shelf};
 use crate::record::{Home, RunDir, RunId};
@@ -112,11 +113,11 @@ fn skills_record(plugin: &Plugin, skills: &[Skill], nodes: &[&NodeId]) -> Vec<u8
 }
 
 impl Provision for Copies {
-    fn before_spawn(&self, invocation: &Invocation) -> Result<Provisions, String> {
+    fn before_spawn(&self, invocation: &Invocation, cancel: &Cancel) -> Result<Provisions, String> {
         let Some((what, plugin)) = self.given.get(&invocation.node) else { return Ok(Provisions::default()) };
         let copy = self
             .shelf
-            .copy(&plugin.files)
+            .copy(&plugin.files, &|| cancel.is_fired())
             .map_err(|error| format!("its private copy of {} cannot be made: {error}", what.as_str()))?;
         Ok(Provisions { plugin_dirs: vec![copy.path()], held: Some(Box::new(Lent { what: *what, copy })) })
     }

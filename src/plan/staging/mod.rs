@@ -50,6 +50,8 @@ pub struct Choice {
     pub without_skills: bool,
     /// `--accept-loaded-user-config`: claude finds both by itself then, and staging could promise nothing.
     pub loaded: bool,
+    /// Why no copy can be made of either here, if that was tried.
+    pub unable: Option<String>,
 }
 
 /// Which nodes of a plan are given what.
@@ -72,8 +74,9 @@ impl Staging {
     /// Decides for the nodes of `graph`, a plan that was checked. `config` is where claude keeps the person's own files,
     /// `~/.claude`, if that is known. Reads there and writes nowhere.
     pub fn plan(config: Option<&Path>, graph: &Graph, choice: &Choice) -> Self {
-        let directory =
-            config.filter(|_| !choice.without_agents && !choice.loaded).map(|config| config.join("agents"));
+        let directory = config
+            .filter(|_| !choice.without_agents && !choice.loaded && choice.unable.is_none())
+            .map(|config| config.join("agents"));
         let agents = directory.as_deref().map(agents::scan).unwrap_or_default();
         let is_known = |name: &str| agents.iter().any(|agent| mapping::is_named(&agent.name, name));
         let strangers = choice.declined.iter().filter(|name| directory.is_some() && !is_known(name));
@@ -103,6 +106,9 @@ impl Staging {
         }
         if choice.loaded {
             return Err("claude finds your own by itself, since your configuration is loaded".to_owned());
+        }
+        if let Some(why) = &choice.unable {
+            return Err(format!("neither they nor agents of yours can be given to a node: {why}"));
         }
         let config = config.ok_or("where your home directory is cannot be told")?;
         let mut corpus = Corpus::scan(&config.join("skills"))?;

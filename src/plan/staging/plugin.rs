@@ -1,7 +1,7 @@
 //! What is staged, as a value: files with their plan-time bytes and hashes, and the record of them beside the run.
 //!
 //! The bytes stay in memory for the whole leg, so that a copy can always be made of what was planned, whatever has
-//! become of the source. The record is for people; nothing ever reads it back (FACTS 8.7).
+//! become of the source. The record is for people; nothing is ever staged from it (FACTS 8.7).
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ fn unlock(path: &Path) -> io::Result<()> {
 fn a_copy_holds_the_planned_bytes_and_goes_when_it_is_dropped() {
     let staged = Staged::new();
     let shelf = staged.shelf();
-    let copy = shelf.copy(&corpus()).unwrap();
+    let copy = shelf.copy(&corpus(), &|| false).unwrap();
     for file in corpus().iter() {
         let path = copy.path().join(&file.path);
         assert_eq!(fs::read(&path).unwrap(), file.bytes, "{}", file.path);
@@ -81,7 +81,8 @@ fn a_copy_holds_the_planned_bytes_and_goes_when_it_is_dropped() {
 fn two_copies_share_nothing() {
     let staged = Staged::new();
     let shelf = staged.shelf();
-    let (first, second) = (shelf.copy(&corpus()).unwrap(), shelf.copy(&corpus()).unwrap());
+    let (first, second) =
+        (shelf.copy(&corpus(), &|| false).unwrap(), shelf.copy(&corpus(), &|| false).unwrap());
     let victim = first.path().join("skills/a/SKILL.md");
     unlock(&victim).unwrap();
     fs::write(&victim, "evil").unwrap();
@@ -152,7 +153,7 @@ fn a_change_is_found_out_even_when_it_was_undone() {
     let staged = Staged::new();
     let shelf = staged.shelf();
     for (number, (told, attack)) in attacks.into_iter().enumerate() {
-        let copy = shelf.copy(&corpus()).unwrap();
+        let copy = shelf.copy(&corpus(), &|| false).unwrap();
         outlive(&copy);
         let skill = copy.path().join("skills/b");
         attack(&skill).unwrap();
@@ -163,7 +164,7 @@ fn a_change_is_found_out_even_when_it_was_undone() {
 #[test]
 fn what_a_skill_leaves_in_its_own_folder_is_borne() {
     let staged = Staged::new();
-    let copy = staged.shelf().copy(&corpus()).unwrap();
+    let copy = staged.shelf().copy(&corpus(), &|| false).unwrap();
     outlive(&copy);
     let scripts = copy.path().join("skills/a/scripts");
     for path in [&scripts, &scripts.join("run.sh")] {
@@ -182,7 +183,7 @@ fn d12_a_removal_follows_no_link_and_needs_no_mode() {
     fs::create_dir(&victims).unwrap();
     fs::write(victims.join("mine"), "mine").unwrap();
     let shelf = staged.shelf();
-    let copy = shelf.copy(&corpus()).unwrap();
+    let copy = shelf.copy(&corpus(), &|| false).unwrap();
     let skills = copy.path().join("skills");
     unlock(&skills).unwrap();
     symlink(&victims, skills.join("c")).unwrap();
@@ -203,7 +204,7 @@ fn d12_nothing_is_written_through_a_planted_link() {
     fs::create_dir_all(staged.home.path()).unwrap();
     symlink(&victims, staged.home.staged()).unwrap();
     let shelf = staged.shelf();
-    let copy = shelf.copy(&corpus()).unwrap();
+    let copy = shelf.copy(&corpus(), &|| false).unwrap();
     assert_eq!(fs::read_dir(&victims).unwrap().count(), 0);
     assert!(copy.path().join("skills/a/SKILL.md").exists());
 }
@@ -213,7 +214,7 @@ fn what_a_dead_leg_left_is_swept_up_and_what_a_live_one_uses_is_not() {
     let staged = Staged::new();
     let leave = |run: &RunId| {
         let shelf = Shelf::open(&staged.home, run).unwrap();
-        std::mem::forget(shelf.copy(&corpus()).unwrap());
+        std::mem::forget(shelf.copy(&corpus(), &|| false).unwrap());
         std::mem::forget(shelf);
     };
     let [alive, dead, gone] = ["1-alive", "1-dead", "1-gone"].map(|id| RunId::parse(id).unwrap());
@@ -244,7 +245,7 @@ fn a_copy_that_cannot_be_made_leaves_nothing() {
     let staged = Staged::new();
     let shelf = staged.shelf();
     let clash: Arc<[Planned]> = Arc::new([planned("skills/a", "a file"), planned("skills/a/SKILL.md", "")]);
-    shelf.copy(&clash).unwrap_err();
+    shelf.copy(&clash, &|| false).unwrap_err();
     unlock(&shelf.path).unwrap();
     assert_eq!(fs::read_dir(&shelf.path).unwrap().count(), 0);
 }

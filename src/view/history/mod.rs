@@ -21,6 +21,7 @@ use jiff::tz::TimeZone;
 
 use crate::record::legs::Legs;
 use crate::record::lock::Probe;
+use crate::record::planning::PlanningNote;
 use crate::record::snapshot_reader::{Brief, SnapshotError};
 use crate::record::standing::Standing;
 use crate::record::status::{self, Status};
@@ -69,8 +70,25 @@ pub struct Run {
     pub status: Option<Status>,
     /// Whether a guard confirmed that nothing is left of an abandoned run.
     pub children_ended: bool,
-    /// Attempts of an abandoned run that died with it, by node: paid for, and nobody knows how much.
-    pub lost: BTreeMap<String, Cost>,
+    /// What died with an abandoned run.
+    pub lost: Lost,
+}
+
+/// What died with an abandoned run before any of its files told the price.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lost {
+    /// Attempts, by node: paid for, and nobody knows how much.
+    pub nodes: BTreeMap<String, Cost>,
+    /// Planner calls: those whose price was noted, and the one under way.
+    pub planning: Cost,
+    /// The tokens of the former.
+    pub usage: Usage,
+}
+
+impl Lost {
+    fn cost(&self) -> Cost {
+        self.planning + self.nodes.values().copied().sum::<Cost>()
+    }
 }
 
 impl Run {
@@ -85,14 +103,15 @@ impl Run {
         };
         let status = status::derive(&legs, brief.as_ref().map(Brief::completion), || probe(dir));
         let children_ended = children_ended(status, dir);
-        Ok(Run { id, legs, brief, status, children_ended, lost: lost(status, dir) })
+        let lost = lost(status, &legs, brief.is_some(), dir);
+        Ok(Run { id, legs, brief, status, children_ended, lost })
     }
 
     /// A run that had ended, as the index of a listing tells it.
     fn of_index(id: RunId, legs: Legs, brief: Option<Brief>) -> Run {
         // No leg is open, so nobody asks the lock.
         let status = status::derive(&legs, brief.as_ref().map(Brief::completion), || Probe::Unknown);
-        Run { id, legs, brief, status, children_ended: false, lost: BTreeMap::new() }
+        Run { id, legs, brief, status, children_ended: false, lost: Lost::default() }
     }
 
     /// Whether the run is a rehearsal, which costs nothing real.
@@ -103,12 +122,19 @@ impl Run {
     /// What the run cost, by feed and snapshot together.
     pub fn cost(&self) -> Cost {
         let told = larger(self.legs.cost, self.brief.as_ref().map_or(Cost::ZERO, Brief::cost));
-        told + self.lost.values().copied().sum::<Cost>()
+        told + self.lost.cost()
+    }
+
+    /// What planning it cost, by feed and snapshot together.
+    pub fn planning(&self) -> Cost {
+        let told = larger(self.legs.planning_cost, self.brief.as_ref().map_or(Cost::ZERO, Brief::planning));
+        told + self.lost.planning
     }
 
     /// Its tokens, by feed and snapshot together.
     pub fn usage(&self) -> Usage {
-        larger_usage(self.legs.usage, self.brief.as_ref().map_or(Usage::default(), Brief::usage))
+        let told = larger_usage(self.legs.usage, self.brief.as_ref().map_or(Usage::default(), Brief::usage));
+        told + self.lost.usage
     }
 
     /// When the run began, as written; empty when nothing says so.
@@ -122,10 +148,25 @@ pub(crate) fn children_ended(status: Option<Status>, dir: &RunDir) -> bool {
     status == Some(Status::Abandoned) && aside::children_were_ended(dir)
 }
 
-/// What a run lost with its process, by node; only asked of one that did.
-pub(crate) fn lost(status: Option<Status>, dir: &RunDir) -> BTreeMap<String, Cost> {
-    let standing = (status == Some(Status::Abandoned)).then(|| Standing::read(dir).ok()).flatten();
-    let Some(standing) = standing else { return BTreeMap::new() };
+/// What died with a run that was abandoned. While it was being planned that is a planner call, unless a snapshot tells what
+/// planning cost.
+pub(crate) fn lost(status: Option<Status>, legs: &Legs, has_snapshot: bool, dir: &RunDir) -> Lost {
+    if status != Some(Status::Abandoned) {
+        return Lost::default();
+    }
+    if legs.planning {
+        return if has_snapshot { Lost::default() } else { unplanned(dir) };
+    }
+    Lost { nodes: lost_attempts(dir), ..Lost::default() }
+}
+
+fn unplanned(dir: &RunDir) -> Lost {
+    let noted = PlanningNote::read(dir).unwrap_or_default();
+    Lost { planning: noted.cost() + Cost::UNKNOWN, usage: noted.usage, ..Lost::default() }
+}
+
+fn lost_attempts(dir: &RunDir) -> BTreeMap<String, Cost> {
+    let Ok(standing) = Standing::read(dir) else { return BTreeMap::new() };
     let Ok((_, graph)) = crate::graph::from_snapshot(standing.snapshot.graph.get()) else {
         return BTreeMap::new();
     };
@@ -171,6 +212,10 @@ pub fn hint(run: &Run) -> Option<String> {
         }
         Status::Abandoned if run.brief.is_some() => Some(format!(
             "run {id} lost its process: omg resume {id} --retry-failed goes on with it; {}",
+            orphans(run)
+        )),
+        Status::Abandoned if run.legs.planning => Some(format!(
+            "run {id} lost its process while it was being planned: plan the goal again, which is paid for anew; {}",
             orphans(run)
         )),
         Status::Abandoned => Some(format!(

@@ -202,7 +202,7 @@ fn title(shown: &Shown, id: &NodeId, record: Option<&Record>, look: Look) -> Str
 
 fn title_of_calls(shown: &Shown, caller: Caller) -> String {
     let cost = match caller {
-        Caller::Planner => Some(shown.planning()),
+        Caller::Planner => Some(shown.run.planning()),
         Caller::Assessor => shown.goal.as_ref().and_then(|goal| goal.verdict.as_ref()).map(Assessment::cost),
     };
     // What no verdict came of is told by the goal's summary alone.

@@ -76,8 +76,8 @@ impl Shown {
             None => status::derive(&legs, brief.as_ref().map(Brief::completion), || probe(dir)),
         };
         let mut rows = rows(snapshot.map(|snapshot| snapshot.nodes).unwrap_or_default(), nodes, &legs);
-        let lost = lost(status, dir);
-        for (id, lost) in &lost {
+        let lost = lost(status, &legs, brief.is_some(), dir);
+        for (id, lost) in &lost.nodes {
             let record = &mut rows.entry(id.clone()).or_default().record;
             record.set_cost(record.cost() + *lost);
         }
@@ -110,7 +110,7 @@ impl Shown {
             true => format!("no node has a record yet: {}\n", self.why_empty()),
             false => self.table(look, zone).print(look.width),
         };
-        let footer = words::footer(self.planning(), self.run.cost(), self.run.usage());
+        let footer = words::footer(self.run.planning(), self.run.cost(), self.run.usage());
         let hint = hint(&self.run).map(|hint| format!("\n{}\n", sanitize::one_line(&hint)));
         [self.title(look), self.why_no_status(), self.about(zone), body, footer, hint.unwrap_or_default()]
             .concat()
@@ -251,20 +251,27 @@ impl Shown {
         }
     }
 
-    /// What planning cost, by feed and snapshot together.
-    pub(super) fn planning(&self) -> Cost {
-        larger(self.run.legs.planning_cost, self.run.brief.as_ref().map_or(Cost::ZERO, Brief::planning))
-    }
-
     fn why_empty(&self) -> String {
         match self.run.status {
             None if self.stream_error.is_none() => "the run has said nothing so far".to_owned(),
             Some(Status::Planning) => "it is being planned".to_owned(),
+            Some(Status::Abandoned) if self.run.legs.planning => self.why_no_plan().to_owned(),
             Some(Status::Abandoned) => {
                 "its process is gone and left nothing to resume; run the graph again".to_owned()
             }
             Some(Status::Fail) => self.why_nothing_ran(),
             _ => "none has settled".to_owned(),
+        }
+    }
+
+    /// What became of the plan of a run that lost its process before it ran it.
+    fn why_no_plan(&self) -> &'static str {
+        match (self.dir.plan().exists(), self.dir.rejected().exists()) {
+            (true, _) => "its process was gone before the plan was run; the plan is kept as graph.json",
+            (_, true) => {
+                "its process was gone before there was a plan; a reply that was refused is kept as rejected.json; plan the goal again"
+            }
+            _ => "its process was gone before there was a plan; plan the goal again",
         }
     }
 

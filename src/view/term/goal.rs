@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::plan::goal::{Course, Cycle, Halfway, Incomplete, Spent};
-use crate::text::sanitize;
+use crate::plan::prompt::REMAINING_BYTES_MAX;
+use crate::text::{fence, sanitize};
 use crate::view::term::words;
 
 const STRING: &str = "writing to a string";
@@ -17,10 +18,15 @@ pub fn assessed(number: u32, cycle: &Cycle) -> String {
     }
     for (what, said) in [("remaining", &cycle.verdict.remaining), ("evidence", &cycle.verdict.evidence)] {
         if !said.is_empty() {
-            writeln!(text, "  {what}: {}", sanitize::one_line(said)).expect(STRING);
+            writeln!(text, "  {what}: {}", excerpt(said)).expect(STRING);
         }
     }
     text
+}
+
+/// As much of a model's words as a screen takes, in one line.
+pub fn excerpt(said: &str) -> String {
+    sanitize::one_line(&fence::truncate(said, REMAINING_BYTES_MAX)).into_owned()
 }
 
 /// What a goal took: a line a cycle, and the sum.

@@ -3,6 +3,7 @@
 //! Its parts always stand in one order. What nodes run under is read from their policies, not from the flags, so that it
 //! cannot disagree with what they are started with.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -226,6 +227,8 @@ pub struct Again<'a> {
     pub agents: &'a [(String, String)],
     /// The nodes that could use skills.
     pub skills: &'a [String],
+    /// How many skills these were, as far as the run's record says.
+    pub corpus: Option<usize>,
     /// What answers its prompts.
     pub runtime: RuntimeKind,
     /// Whether planned nodes load the person's own configuration.
@@ -236,13 +239,7 @@ impl Again<'_> {
     /// The lines, none when nothing is to be said.
     pub fn print(&self) -> String {
         let mut out: String = self.verify.map(|verify| attached(self.attached, verify)).unwrap_or_default();
-        let told = "only the leg that planned held what was staged for it";
-        for (node, agent) in self.agents {
-            writeln!(out, "{node} no longer runs as {agent}: {told}").ok();
-        }
-        for node in self.skills {
-            writeln!(out, "{node} has no skills in this leg: {told}").ok();
-        }
+        out.push_str(&self.less());
         match (self.loaded, self.runtime) {
             (true, RuntimeKind::Codex) => out.extend([codex::SANDBOX, "\n", CODEX_LOADED]),
             (true, _) => out.push_str(LOADED),
@@ -250,6 +247,39 @@ impl Again<'_> {
         }
         out
     }
+}
+
+impl Again<'_> {
+    /// What the leg that planned gave its nodes and this one does not.
+    fn less(&self) -> String {
+        if self.agents.is_empty() && self.skills.is_empty() {
+            return String::new();
+        }
+        let mut out = "This leg maps no agent and activates no skill: only the leg that planned held what it had staged, and what \
+                       lies in the run's directory its nodes may have written.\n"
+            .to_owned();
+        if !self.agents.is_empty() {
+            let agents: BTreeSet<&str> = self.agents.iter().map(|(_, agent)| agent.as_str()).collect();
+            let each: Vec<String> =
+                self.agents.iter().map(|(node, agent)| format!("{node} as {agent}")).collect();
+            let (nodes, agents) = (counted(self.agents.len(), "node"), counted(agents.len(), "agent"));
+            out += &indented(&format!("that leg ran {nodes} as {agents} of yours: {}", each.join(", ")));
+        }
+        if !self.skills.is_empty() {
+            let nodes = counted(self.skills.len(), "node");
+            let skills = self.corpus.map_or_else(|| "skills".to_owned(), |count| counted(count, "skill"));
+            out += &indented(&format!("that leg gave {nodes} {skills} of yours: {}", self.skills.join(", ")));
+        }
+        out
+    }
+}
+
+fn indented(text: &str) -> String {
+    format!("  {}\n", sanitize::one_line(text))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Where the evidence command is run.
@@ -319,6 +349,7 @@ mod tests {
             replanned: Some(Replanned {
                 paid: paid(1, 0.1),
                 refusals: vec!["node \"work\": cwd: no".into()],
+                spec: "{}".into(),
             }),
             said: Vec::new(),
             warnings: Vec::new(),
@@ -386,6 +417,33 @@ mod tests {
     #[test]
     fn an_opted_in_plan_without_one_on_codex() {
         insta::assert_snapshot!(screen(RuntimeKind::Codex, Configuration::Loaded, None));
+    }
+
+    #[test]
+    fn s63_a_later_leg_says_how_much_less_it_gives() {
+        let again = |agents: &[(&str, &str)], skills: &[&str], corpus| {
+            let agents: Vec<_> =
+                agents.iter().map(|(node, agent)| ((*node).to_owned(), (*agent).to_owned())).collect();
+            let skills: Vec<String> = skills.iter().map(|node| (*node).to_owned()).collect();
+            let again = Again {
+                attached: &[],
+                verify: None,
+                agents: &agents,
+                skills: &skills,
+                corpus,
+                runtime: RuntimeKind::Claude,
+                loaded: false,
+            };
+            again.print()
+        };
+        assert_eq!(again(&[], &[], Some(3)), "");
+        insta::assert_snapshot!(again(
+            &[("a", "writer"), ("b", "writer"), ("c", "critic")],
+            &["d"],
+            Some(12)
+        ));
+        let text = again(&[], &["d", "e"], None);
+        assert!(text.ends_with("\n  that leg gave 2 nodes skills of yours: d, e\n"), "{text}");
     }
 
     #[test]

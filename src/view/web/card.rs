@@ -13,7 +13,7 @@ use crate::record::stream::{Follow, StreamError, Word};
 use crate::record::{RunDir, RunId, Snapshot, Usage, Verdict};
 use crate::text::money::Cost;
 use crate::view::history::goal::one_line;
-use crate::view::history::{Prober, ReadError, Run, children_ended, hint, lost, waiting};
+use crate::view::history::{Lost, Prober, ReadError, Run, children_ended, hint, lost, waiting};
 
 /// The largest graph that is drawn on a card; of a larger one a card tells the counts.
 const DRAWN_MAX: usize = 400;
@@ -171,7 +171,7 @@ impl Reading {
             brief: None,
             status: None,
             children_ended: false,
-            lost: std::collections::BTreeMap::new(),
+            lost: Lost::default(),
         };
         Reading {
             follow: Follow::new(&dir.feed(), 0),
@@ -208,7 +208,7 @@ impl Reading {
         let completion = self.run.brief.as_ref().map(Brief::completion);
         self.run.status = status::derive(&self.run.legs, completion, || probe(dir));
         self.run.children_ended = children_ended(self.run.status, dir);
-        self.run.lost = lost(self.run.status, dir);
+        self.run.lost = lost(self.run.status, &self.run.legs, self.run.brief.is_some(), dir);
         // It lies there before the feed begins, and stays as it is.
         self.goal = self.goal.take().or_else(|| GoalState::read(dir));
         let verdict = Assessment::read(dir);

@@ -22,14 +22,15 @@ fn a_later_leg_keeps_the_ceiling_and_loses_what_was_staged() {
         .exits(1);
     edit_snapshot(&env, |snapshot| {
         snapshot["tool_policies"] = json!({"a": {"allowed_tools": ["Bash(git *)"], "disallowed_tools": ["Edit"],
-            "tools": ["Bash", "Skill"], "setting_sources": "", "strict_mcp_config": true, "plugin_dirs": ["/tmp/gone"]}});
+            "tools": ["Bash", "Write", "Skill"], "setting_sources": "", "strict_mcp_config": true, "plugin_dirs": ["/tmp/gone"]}});
     });
     env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
     let spawn = env.spawns().pop().unwrap();
     assert_eq!(after(&spawn, "--setting-sources"), Some(""));
     assert_eq!(after(&spawn, "--allowedTools"), Some("Bash(git *)"));
     assert_eq!(after(&spawn, "--tools"), Some("Bash"));
-    assert_eq!(after(&spawn, "--disallowedTools"), Some("Edit"));
+    let denied = "Edit,Write,MultiEdit,NotebookEdit,WebFetch,WebSearch,Task,Agent";
+    assert_eq!(after(&spawn, "--disallowedTools"), Some(denied), "whatever the file says");
     assert!(after(&spawn, "--strict-mcp-config").is_some());
     assert_eq!(after(&spawn, "--plugin-dir"), None);
     let policies = &env.state()["tool_policies"]["a"];
@@ -157,4 +158,26 @@ fn a_plan_on_codex_ignores_the_persons_configuration_and_its_planner_does_not() 
         assert!(has(&nodes[0], word), "{word}");
     }
     assert_eq!(env.state()["planning_cost_unknown"], true);
+}
+
+#[test]
+fn settings_that_change_who_pays_are_told_for_whom_they_do() {
+    let key = "user/.claude/settings.json sets env.ANTHROPIC_API_KEY: claude bills a key";
+    let alone = "(where it plans; planned nodes do not load the file)";
+    for (flags, is_loaded) in [(&[][..], false), (&["--accept-loaded-user-config"][..], true)] {
+        let env = planning(&[node("a", &[], "@on 1 exit 1\n@say A")]);
+        env.write("../user/.claude/settings.json", r#"{"env":{"ANTHROPIC_API_KEY":"sk-secret"}}"#);
+        env.write(".claude/settings.json", r#"{"apiKeyHelper":"x"}"#);
+        let ran = env.omg(&[&["auto", "a goal"], flags].concat()).exits(1);
+        assert_eq!(ran.stderr.matches(key).count(), 1, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches(alone).count(), if is_loaded { 0 } else { 2 }, "{}", ran.stderr);
+        let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+        assert_eq!(
+            ran.stderr.contains(key) && ran.stderr.contains("apiKeyHelper"),
+            is_loaded,
+            "{}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains(alone) && !ran.stderr.contains("sk-secret"), "{}", ran.stderr);
+    }
 }

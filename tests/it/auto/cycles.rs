@@ -174,6 +174,38 @@ fn a_nul_in_what_was_left_or_remains_keeps_nobody_from_being_asked() {
 }
 
 #[test]
+fn a_planner_that_died_with_its_engine_cost_what_nobody_knows() {
+    let env = place("sh touch begun; sleep 600", "say x");
+    let running = env.start(&["auto", "a goal", "--max-cycles", "2"]);
+    env.until("the planner is asked", || env.path("begun").exists());
+    running.kill();
+    env.until("the guard has ended it", || env.pids_of("sleep 600").is_empty());
+    let shown = env.omg(&["show", "latest"]).exits(0).stdout;
+    assert!(shown.contains("PLANNING COST: unknown\nTOTAL COST: unknown\n"), "{shown}");
+    assert!(shown.contains("while it was being planned: plan the goal again"), "{shown}");
+    let list = env.omg(&["runs", "list"]).exits(0).stdout;
+    assert!(list.contains("1 run(s), TOTAL COST: unknown"), "{list}");
+}
+
+#[test]
+fn what_to_do_next_is_said_of_where_a_goal_stopped() {
+    let sleep = "sh touch begun; sleep 600";
+    let plans = format!("reply-n {}|{WIDE}", graph(&[node("work", &[], "@say made")]));
+    let env = place(&plans, &format!("say {UNMET}"));
+    let ran = env.omg(&["auto", "a goal", "--max-cycles", "3"]).exits(1);
+    let first = env.runs()[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let told =
+        format!("  hint: remaining: the docs are missing; omg show {first} has what was done last; a goal");
+    assert!(ran.stderr.contains(&told) && !ran.stderr.contains("type the same again"), "{}", ran.stderr);
+    let env = place(&format!("say {}", graph(&[node("work", &[], "@exit 1")])), sleep);
+    let ran = interrupted(&env, || env.path("begun").exists());
+    let run = env.run_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let told =
+        format!("  hint: it failed: omg show {run}; what passed is kept: omg resume {run} --retry-failed");
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+}
+
+#[test]
 fn cycles_that_are_used_up_tell_what_remains() {
     let env = judged(&[node("work", &[], "@say made")], &[UNMET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "2"]).exits(1);
@@ -203,6 +235,10 @@ fn auto_66_a_ceiling_ends_a_goal_between_cycles() {
     assert_eq!(env.state()["goal"]["budget_usd"], 0.03);
     assert!(ran.stderr.contains("$0.0300 are spent, and no cycle begins beyond $0.0300"), "{}", ran.stderr);
     sums_up(&env, &ran, "1 assessed cycle");
+    // Less than can be counted is still a bound.
+    let env = judged(&[node("work", &[], "@say made")], &[UNMET]);
+    env.omg(&["auto", "a goal", "--max-cycles", "3", "--max-goal-budget-usd", "1e-12"]).exits(1);
+    assert_eq!(env.runs().len(), 1);
     let env = judged(&[node("work", &[], "@say made\n@nocost")], &[UNMET]);
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "3", "--max-goal-budget-usd", "5"]).exits(1);
     assert_eq!(env.runs().len(), 1);
@@ -249,7 +285,8 @@ fn a_run_that_pauses_pauses_the_goal() {
     let ran = env.omg(&["auto", "a goal", "--max-cycles", "3", "--max-executions", "1"]).exits(2);
     assert!(judges(&env).is_empty());
     assert!(
-        ran.stdout.contains("incomplete: its run did not come to its end, run $0.0200"),
+        ran.stdout.contains("incomplete: its run did not come to its end, run $0.0200")
+            && ran.stdout.contains("omg resume goes on with that run alone"),
         "{}",
         ran.stdout
     );
@@ -299,6 +336,21 @@ fn ctrl_c_ends_a_goal_wherever_it_is() {
     assert!(ran.stdout.contains("it was not judged, run $0.0200, assessment unknown"), "{}", ran.stdout);
     assert!(!env.run_dir().join("assess.json").exists());
     assert_eq!(env.runs().len(), 1);
+}
+
+#[test]
+fn a_goal_can_be_stopped_from_elsewhere_while_its_run_is_judged() {
+    let plan = graph(&[node("work", &[], "@exit 1")]);
+    let env = place(&format!("say {plan}"), "sh touch begun; sleep 600");
+    let running = env.start(&["auto", "a goal", "--max-cycles", "2"]);
+    env.until("the judge is asked", || env.path("begun").exists());
+    let resumed = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
+    assert!(resumed.stderr.contains(&running.pid().to_string()), "{}", resumed.stderr);
+    let stopped = env.omg(&["stop", "--all"]).exits(0);
+    assert!(stopped.stdout.contains("has ended: FAIL"), "{}", stopped.stdout);
+    let ran = running.wait().exits(143);
+    assert!(ran.stderr.contains("interrupted by SIGTERM before run "), "{}", ran.stderr);
+    env.assert_none_left("sleep 600");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod argv;
 mod background;
 mod ceiling;
+mod cut_off;
 mod cycles;
 mod feed;
 mod planning;

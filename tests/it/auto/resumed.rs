@@ -73,3 +73,28 @@ fn the_agent_of_a_graph_that_a_person_wrote_stays_in_every_leg() {
     assert!(agents.iter().all(|spawn| super::after(spawn, "--agent") == Some("reviewer")), "{agents:?}");
     assert!(agents.iter().all(|spawn| !super::has(spawn, "--setting-sources")), "{agents:?}");
 }
+
+#[test]
+fn a_command_that_something_wrote_into_a_planned_run_is_never_run() {
+    let env = planning(&[node("a", &[], "@on 1 exit 1\n@say A")]);
+    env.omg(&["auto", "a goal"]).exits(1);
+    let path = env.run_dir().join("state.json");
+    let snapshot: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let spawned = env.spawns().len();
+    let planted = json!({"id": "evil", "type": "command", "command": "touch planted", "success_check": {}});
+    for (told, place, value) in [
+        ("no gate and no command", "/graph/nodes/0", planted),
+        ("bypassPermissions", "/default_permission_mode", json!("bypassPermissions")),
+        ("no longer say what its nodes may do", "/tool_policies", json!({})),
+        ("no longer those of a plan", "/tool_policies/a/allowed_tools", json!(["Bash"])),
+    ] {
+        let mut edited = snapshot.clone();
+        *edited.pointer_mut(place).unwrap() = value;
+        fs::write(&path, serde_json::to_vec_pretty(&edited).unwrap()).unwrap();
+        let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(1);
+        assert!(ran.stderr.contains(told) && ran.stderr.contains("hint: "), "{told}: {}", ran.stderr);
+    }
+    assert!(!env.path("planted").exists() && env.spawns().len() == spawned);
+    fs::write(&path, serde_json::to_vec_pretty(&snapshot).unwrap()).unwrap();
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+}

@@ -152,6 +152,64 @@ fn what_is_declined_is_not_given() {
     env.omg(&["auto", "Mend it", "--no-agent", " "]).exits(1);
 }
 
+#[test]
+fn the_old_name_of_a_flag_is_told_once_and_is_no_value_of_another() {
+    let mut env = person();
+    plan(&mut env, &[node("fix", &[], "true")]);
+    let told = "--no-skill-mapping is now called --no-skill-activation";
+    let ran = env.omg(&["auto", "Mend it", "--no-web", "--no-skill-mapping", "--no-skill-mapping"]).exits(0);
+    assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("OFF") && !ran.stdout.contains("ENABLED"), "{}", ran.stdout);
+    let asked = env.spawns().len();
+    let ran = env.omg(&["auto", "Mend it", "--verify-cmd", "--no-skill-mapping"]).exits(1);
+    assert!(
+        ran.stderr.contains("--no-skill-mapping was not found") && !ran.stderr.contains(told),
+        "{}",
+        ran.stderr
+    );
+    let ran = env.omg(&["auto", "--", "--no-skill-mapping"]).exits(0);
+    assert!(
+        ran.stdout.contains("goal \"--no-skill-mapping\"") && !ran.stderr.contains(told),
+        "{}",
+        ran.stderr
+    );
+    assert!(env.spawns().len() > asked);
+    let chat =
+        env.command(&["chat", "--no-skill-mapping"]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(String::from_utf8(chat.stderr).unwrap().matches(told).count(), 1);
+}
+
+#[test]
+fn s63_a_later_leg_activates_no_skill_whether_it_is_told_so_or_not() {
+    for flags in [&["--no-skill-activation"][..], &[]] {
+        let mut env = person();
+        let mut review = node("review", &[], "true");
+        review["prompt"] = format!("{}\n@on 1 exit 1", review["prompt"].as_str().unwrap()).into();
+        plan(&mut env, &[review, node("fix", &["review"], "true")]);
+        env.omg(&["auto", "Mend it", "--no-web"]).exits(1);
+        let ran = env.omg(&[&["resume", "latest", "--retry-failed", "--no-web"], flags].concat()).exits(0);
+        for told in [
+            "maps no agent and activates no skill",
+            "that leg ran 1 node as 1 agent of yours: review as code-reviewer\n",
+            "that leg gave 1 node 1 skill of yours: fix\n",
+        ] {
+            assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+        }
+        for (id, spawned) in [("review", 2), ("fix", 1)] {
+            let mut spawns = spawns_of(&env, id);
+            assert_eq!(spawns.len(), spawned, "{id}");
+            spawns.sort_by_key(|spawn| after(spawn, "--plugin-dir").is_none());
+            let spawn = spawns.pop().unwrap();
+            let given = (after(&spawn, "--agent"), after(&spawn, "--plugin-dir"), after(&spawn, "--tools"));
+            assert_eq!(given, (None, None, Some("Read")), "{id}");
+            assert_eq!(after(&spawn, "--setting-sources"), Some(""), "{id}");
+        }
+    }
+    let env = person();
+    env.run_graph("nodes: [{id: a, prompt: '@on 1 exit 1'}]", &[]).exits(1);
+    env.omg(&["resume", "latest", "--retry-failed", "--no-skill-activation"]).exits(0);
+}
+
 /// What the spawn of `review` and that of `fix` were given: an agent, a directory, a tool for skills.
 fn given(env: &TestEnv) -> [String; 2] {
     ["review", "fix"].map(|id| {

@@ -18,6 +18,10 @@ pub(super) fn findings(at: &Whereabouts) -> Vec<Finding> {
 fn places(at: &Whereabouts) -> Vec<Place> {
     let place = |origin: Origin| move |path| Place { path, origin, cli: "claude" };
     let managed = MANAGED.map(|name| at.system.join(name)).map(place(Origin::Managed));
+    if at.is_isolated {
+        // `--setting-sources ""` leaves out the person's and the project's.
+        return managed.into();
+    }
     let config = at.config.iter();
     let own = config.flat_map(|config| {
         // The CLI's own notes, which may hold an `env` block as well, lie beside its directory unless that was moved.
@@ -75,6 +79,24 @@ mod tests {
         let world = World::new();
         world.write(file, text);
         assert_eq!(world.found(RuntimeKind::Claude, "home/.claude"), wanted, "{file}: {text}");
+    }
+
+    #[test]
+    fn auto_without_sources_only_what_is_managed_is_in_play() {
+        let world = World::new();
+        let key = r#"{"env":{"ANTHROPIC_API_KEY":"k"}}"#;
+        let managed = "root/etc/claude-code/managed-settings.json";
+        for file in [
+            managed,
+            "home/.claude/settings.json",
+            "home/.claude.json",
+            "project/.claude/settings.local.json",
+        ] {
+            world.write(file, key);
+        }
+        assert_eq!(world.found(RuntimeKind::Claude, "home/.claude").len(), 4);
+        let told = [format!("{managed}: env.ANTHROPIC_API_KEY Bills")];
+        assert_eq!(world.found_isolated(RuntimeKind::Claude, "home/.claude"), told);
     }
 
     #[test]

@@ -64,6 +64,10 @@ pub(super) fn findings(at: &Whereabouts) -> Vec<Finding> {
 fn places(at: &Whereabouts) -> Vec<Place> {
     let place = |origin: Origin| move |path| Place { path, origin, cli: "codex" };
     let managed = MANAGED.map(|name| at.system.join(name)).map(place(Origin::Managed));
+    if at.is_isolated {
+        // `--ignore-user-config` leaves out the person's file, which is also what trusts a project's.
+        return managed.into();
+    }
     let own = at.config.iter().map(|config| config.join("config.toml")).map(place(Origin::Own));
     let own_path = at.config.as_ref().map(|config| config.join("config.toml"));
     let project: BTreeSet<PathBuf> = at.directories.iter().flat_map(|dir| up_to_repository(dir)).collect();
@@ -211,6 +215,30 @@ mod tests {
                 "# x\nexport OPENAI_API_KEY='k'\nOPENAI_API_KEY=l\nEMPTY=\nOPENAI_BASE_URL=\"\"\n",
             )],
             &["home/.codex/.env: OPENAI_API_KEY Bills"],
+        );
+    }
+
+    #[test]
+    fn auto_with_the_configuration_ignored_what_is_managed_and_its_variables_are_in_play() {
+        let world = World::new();
+        let managed = "root/etc/codex/managed_config.toml";
+        let providers = "[model_providers.x]\nenv_key = \"K\"\n";
+        world.write(managed, &format!("openai_base_url = \"http://x\"\n{providers}"));
+        world.write("home/.codex/config.toml", "model_provider = \"x\"");
+        world.write("project/.codex/config.toml", "chatgpt_base_url = \"x\"");
+        world.write("home/.codex/.env", "OPENAI_API_KEY=k");
+        assert_eq!(
+            world.found_isolated(RuntimeKind::Codex, "home/.codex"),
+            [
+                format!("{managed}: openai_base_url Redirects"),
+                "home/.codex/.env: OPENAI_API_KEY Bills".to_owned()
+            ],
+            "and a provider that only the person's file chooses is chosen by nobody"
+        );
+        let all = world.found(RuntimeKind::Codex, "home/.codex");
+        assert!(
+            all.len() == 5 && all.contains(&format!("{managed}: model_providers.x.env_key Bills")),
+            "{all:?}"
         );
     }
 

@@ -1,8 +1,8 @@
 //! Settings files of the CLIs that would change who pays or who is talked to (CLI-PROTOCOL 1, row 12).
 //!
 //! The scrub of the environment cannot reach what a settings file sets again inside the child, so a run says so before it
-//! spends. Names keys, never values: those may be secrets. Each CLI has a file here; that a CLI is run without its settings
-//! is for the caller to know.
+//! spends. Names keys, never values: those may be secrets. Each CLI has a file here; whether a CLI is run isolated from its
+//! settings is for the caller to know.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -42,6 +42,8 @@ pub struct Whereabouts {
     pub system: PathBuf,
     /// The directories that prompts run in, absolute.
     pub directories: BTreeSet<PathBuf>,
+    /// Whether the CLI is told to load nobody's configuration; what is managed applies all the same.
+    pub is_isolated: bool,
 }
 
 /// Something to be told of a settings file; one for a key.
@@ -216,11 +218,21 @@ mod tests {
                 home: Some(at("home")),
                 system: at("root"),
                 directories: BTreeSet::from([at("project")]),
+                is_isolated: false,
             }
         }
 
         /// What is found, `<file>: <key> <effect>` or `<file>: unreadable`.
         pub(super) fn found(&self, kind: RuntimeKind, config: &str) -> Vec<String> {
+            self.told(kind, &self.at(config))
+        }
+
+        /// The same of a CLI that is told to load nobody's configuration.
+        pub(super) fn found_isolated(&self, kind: RuntimeKind, config: &str) -> Vec<String> {
+            self.told(kind, &Whereabouts { is_isolated: true, ..self.at(config) })
+        }
+
+        fn told(&self, kind: RuntimeKind, at: &Whereabouts) -> Vec<String> {
             let told = |finding: &Finding| {
                 let file = finding.path.strip_prefix(self.0.path()).unwrap().display();
                 match &finding.what {
@@ -228,7 +240,7 @@ mod tests {
                     What::Unreadable(why) => format!("{file}: {why}"),
                 }
             };
-            findings(kind, &self.at(config)).iter().map(told).collect()
+            findings(kind, at).iter().map(told).collect()
         }
     }
 
