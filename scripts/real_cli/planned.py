@@ -190,7 +190,7 @@ def interrupt(table, space, call, seconds):
     child = space.start("resume", "resume", "latest", "--retry-failed", "--no-web")
     table.equal("resumed: exit code", 0, child.wait(RUN_SECONDS_MAX))
     table.records("claude", call, INTERRUPT, space.state()["nodes"])
-    table.said("skills", "nap has no skills in this leg", space.log("resume"))
+    table.said("skills", "that leg gave 2 nodes 2 skills of yours: before, nap", space.log("resume"))
     table.said("refused", r"nap.*claude refused a tool call \(Bash: touch \.\./again\.txt\)", space.log("resume"))
     table.equal("made", False, (space.path / "again.txt").exists())
     table.equal("tools", ["Bash", "Read"], offered(requests.holding("PLANNED-NAP")))

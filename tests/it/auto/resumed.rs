@@ -45,6 +45,36 @@ fn an_evidence_command_can_be_given_to_a_later_leg_alone() {
 }
 
 #[test]
+fn the_hint_of_a_pause_can_be_pasted_with_its_evidence_command() {
+    let env =
+        planning(&[node("a", &[], "@on 1 iserror\n@on 1 say You've hit your session limit · resets 5pm")]);
+    let verify = "test \"$(echo 'it is')\" = 'it is' && touch checked";
+    let ran = env.omg(&["auto", "a goal", "--verify-cmd", verify, "--verify-timeout", "2m"]).exits(2);
+    let hint = ran
+        .stdout
+        .lines()
+        .find(|line| line.contains("--verify-cmd '"))
+        .unwrap_or_else(|| panic!("{}", ran.stdout));
+    let pasted = hint[hint.find("omg resume").unwrap()..].split("    (after ").next().unwrap();
+    assert!(pasted.ends_with(" --verify-timeout 2m0s"), "{hint}");
+    let pasted = pasted.replacen("omg", crate::env::OMG, 1);
+    assert!(env.shell(&pasted).status().unwrap().success(), "{pasted}");
+    assert!(env.path("checked").exists());
+    assert_eq!(env.record("a")["provenance"], "verified");
+}
+
+#[test]
+fn the_agent_of_a_graph_that_a_person_wrote_stays_in_every_leg() {
+    let env = planning(&[]);
+    env.run_graph("nodes: [{id: a, agent: reviewer, prompt: \"@on 1 exit 1\"}]", &[]).exits(1);
+    env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    let agents: Vec<Value> = env.spawns();
+    assert_eq!(agents.len(), 2);
+    assert!(agents.iter().all(|spawn| super::after(spawn, "--agent") == Some("reviewer")), "{agents:?}");
+    assert!(agents.iter().all(|spawn| !super::has(spawn, "--setting-sources")), "{agents:?}");
+}
+
+#[test]
 fn a_command_that_something_wrote_into_a_planned_run_is_never_run() {
     let env = planning(&[node("a", &[], "@on 1 exit 1\n@say A")]);
     env.omg(&["auto", "a goal"]).exits(1);
