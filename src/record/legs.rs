@@ -53,7 +53,7 @@ pub struct Legs {
     pub ended: String,
     /// How long the legs took that are over, in milliseconds; the time between two of them is nobody's.
     pub took_ms: u64,
-    /// When the last event was written, as written.
+    /// When the last event of a leg was written that has no end yet, as written.
     #[serde(skip)]
     pub last: String,
     /// Nodes that the last closed leg never ran.
@@ -110,7 +110,11 @@ impl Legs {
             self.planning_cost += event.charge();
             self.planning_usage = self.planning_usage + event.usage;
         }
-        self.last.clone_from(&event.ts);
+        if self.open {
+            self.last.clone_from(&event.ts);
+        } else {
+            self.last.clear();
+        }
     }
 
     /// How long the legs took together, in milliseconds, where none is running: one that was cut off took until the last
