@@ -118,7 +118,7 @@ impl StagingFlags {
         if self.no_skill_mapping {
             writeln!(
                 context.err,
-                "note: --no-skill-mapping is now called --no-skill-activation; the old name will go"
+                "note: --no-skill-mapping is now called --no-skill-activation\n      the old name still works, and will go with a later version"
             )
             .ok();
         }

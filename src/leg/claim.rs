@@ -32,7 +32,7 @@ impl Claimed {
     /// # Errors
     /// When another leg holds its lock.
     pub fn again(run: RunId, dir: RunDir) -> Result<Self, LegError> {
-        let lock = lock::acquire(&dir)?;
+        let lock = lock::acquire_again(&dir)?;
         artifact::remove_leftovers(&dir);
         Ok(Claimed { run, dir, lock, planning: None })
     }

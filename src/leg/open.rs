@@ -146,7 +146,7 @@ impl Leg {
         clock: SharedClock,
         observer: Arc<dyn Observer>,
     ) -> Result<Self, LegError> {
-        let Claimed { run, dir, lock, planning } = claimed;
+        let Claimed { run, dir, mut lock, planning } = claimed;
         order.launcher.name_run(run.as_str());
         let halt = Halt::new().map_err(|source| LegError::System { what: "make a pipe", source })?;
         let is_guarded = planning.is_some();
@@ -166,6 +166,7 @@ impl Leg {
         }
         // A leg that cannot say that it begins could not say either what it spent.
         feed.append(&[started(&order)])?;
+        lock.begun();
         observer.notice(Notice::Fed);
         let (halt, snapshot) = (Arc::new(halt), Arc::new(snapshot));
         let leg = Leg { run, dir, order, feed, snapshot, observer, clock, halt, lock };

@@ -81,10 +81,22 @@ pub enum Probe {
 #[derive(Debug)]
 pub struct LegLock {
     file: File,
+    /// What the file said of the leg before, while nothing has come of this one.
+    before: Option<String>,
+}
+
+impl LegLock {
+    /// The leg has begun: from now on the file tells of it.
+    pub fn begun(&mut self) {
+        self.before = None;
+    }
 }
 
 impl Drop for LegLock {
     fn drop(&mut self) {
+        if let Some(before) = self.before.take().filter(|before| before.starts_with(MARKER)) {
+            rewrite(&self.file, &before).ok();
+        }
         // Closing the file unlocks it as well, unless a child that is just being started still holds a copy.
         fs4::FileExt::unlock(&self.file).ok();
     }
@@ -95,6 +107,16 @@ pub fn acquire(run: &RunDir) -> Result<LegLock, LockError> {
     private::create_directories(run.path()).map_err(|source| LockError::Io { path: run.lock(), source })?;
     let lock = hold(run)?;
     sign(&lock.file).map_err(|source| LockError::Io { path: run.lock(), source })?;
+    Ok(lock)
+}
+
+/// The same for a later leg. Unless that [has begun](LegLock::begun), the file tells of the one before again once the lock
+/// is dropped: what its guard did must not be doubted because somebody asked for a leg that was refused.
+pub fn acquire_again(run: &RunDir) -> Result<LegLock, LockError> {
+    let mut lock = hold(run)?;
+    let failed = |source| LockError::Io { path: run.lock(), source };
+    lock.before = Some(read_head(&mut lock.file).map_err(failed)?);
+    sign(&lock.file).map_err(failed)?;
     Ok(lock)
 }
 
@@ -119,7 +141,7 @@ pub fn hold(run: &RunDir) -> Result<LegLock, LockError> {
         }
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
-    let lock = LegLock { file };
+    let lock = LegLock { file, before: None };
     match is_at(&lock.file, &path) {
         true => Ok(lock),
         // Whoever held it before has removed the run.
@@ -223,8 +245,11 @@ fn patiently(try_lock: impl Fn() -> Result<(), TryLockError>) -> Result<(), TryL
 }
 
 /// Writes who holds the lock. Not synced: after a crash of the machine nobody does.
-fn sign(mut file: &File) -> io::Result<()> {
-    let text = format!("{MARKER}\n{}\n", std::process::id());
+fn sign(file: &File) -> io::Result<()> {
+    rewrite(file, &format!("{MARKER}\n{}\n", std::process::id()))
+}
+
+fn rewrite(mut file: &File, text: &str) -> io::Result<()> {
     file.rewind()?;
     file.write_all(text.as_bytes())?;
     // The rest of a longer text goes last, so that no reader ever meets a file without its marker.

@@ -159,6 +159,9 @@ fn a8_a_later_leg_warns_of_no_orphans_and_forgets_the_note() {
     let graph = r#"nodes: [{id: x, type: command, command: "touch begun; test -e go || sleep 361.17"}]"#;
     begin(&env, graph, || env.path("begun").exists()).kill();
     check_ended(&env, "361.17");
+    // One that is refused is no leg, and takes nobody's word away.
+    env.omg(&["resume", "latest", "--approve", "x"]).exits(1);
+    assert!(env.omg(&["show", "latest"]).stdout.contains("its guard ended every child that it found"));
     env.write("go", "");
     let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
     assert!(!ran.stderr.contains("may still run"), "{}", ran.stderr);
