@@ -8,7 +8,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -68,16 +68,22 @@ pub fn sync(path: &Path) -> Result<(), ArtifactError> {
 /// Puts back what a machine that went down kept of an artifact in its node's line alone: a file that is not there, or has
 /// nothing in it. One that somebody has changed since stays as it is. Only the holder of the run's lock may call it.
 pub fn put_back(path: &Path, text: &str) -> Result<(), ArtifactError> {
-    match private::open_to_read(path) {
-        Ok(file) if !is_blank(&file) => Ok(()),
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() && !is_blank(path, &found) => Ok(()),
         _ => persist(path, text.as_bytes()),
     }
 }
 
-/// Whether nothing of a file's bytes reached the disk: some file systems then show it as empty, some as zeroes.
-fn is_blank(file: &File) -> bool {
+/// Whether nothing of a file's bytes reached the disk. Its length did not either, or it is a hole, which reads as zeroes;
+/// a file of some blocks is not looked into: a leg asks this of every node that passed.
+fn is_blank(path: &Path, about: &fs::Metadata) -> bool {
+    if about.len() == 0 || about.blocks() > 0 {
+        return about.len() == 0;
+    }
     let mut bytes = Vec::with_capacity(CARRIED_BYTES_MAX);
-    file.take(CARRIED_BYTES_MAX as u64).read_to_end(&mut bytes).is_ok() && bytes.iter().all(|byte| *byte == 0)
+    let read = private::open_to_read(path)
+        .and_then(|file| file.take(CARRIED_BYTES_MAX as u64).read_to_end(&mut bytes));
+    read.is_ok() && bytes.iter().all(|byte| *byte == 0)
 }
 
 /// An artifact under way: bytes go to a temporary file, [`Pending::commit`] gives it its name, dropping it removes it.

@@ -216,7 +216,7 @@ impl Reading {
         self.run.lost = lost(self.run.status, &self.run.legs, self.run.brief.is_some(), dir);
         // It lies there before the feed begins, and stays as it is.
         self.goal = self.goal.take().or_else(|| GoalState::read(dir));
-        let verdict = Assessment::read(dir);
+        let verdict = self.goal.as_ref().and_then(|_| Assessment::read(dir));
         let goal = self.goal.as_ref().map(|aim| WireGoal::of(aim, verdict.as_ref()));
         let name = self.shape.as_ref().map_or("", |shape| &shape.name);
         Ok(card(&self.run, name, goal, self.wire_nodes()))
@@ -315,7 +315,10 @@ pub(super) fn settled(run: &Run, dir: &RunDir) -> Result<Card, ReadError> {
     let placed = outline.graph.nodes.iter().zip(places(&outline.graph));
     let stands = |id: &str| state::of_node(word(id), false, run.status);
     let nodes = placed.map(|(node, at)| WireNode::of(node, at, stands(&node.id))).collect();
-    let (aim, verdict) = (GoalState::read(dir), Assessment::read(dir));
+    // A planned run that has run has its plan beside it: one look spares every other run the rest.
+    let is_planned = dir.plan().symlink_metadata().is_ok();
+    let aim = is_planned.then(|| GoalState::read(dir)).flatten();
+    let verdict = aim.as_ref().and_then(|_| Assessment::read(dir));
     let goal = aim.as_ref().map(|aim| WireGoal::of(aim, verdict.as_ref()));
     Ok(card(run, &outline.graph.name, goal, nodes))
 }
