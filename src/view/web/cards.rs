@@ -4,9 +4,9 @@
 //! it is open or asked for, and kept until its files change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{io, thread};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use serde::Serialize;
@@ -25,6 +25,9 @@ use crate::view::history::{Prober, Run};
 
 /// After how many looks at what is in flight everything else is looked at, and how many where the system does not tell all.
 const LOOKS: (u32, u32) = (30, 5);
+
+/// Fewer cards than this are made before a thread has begun.
+const SHARE_MIN: usize = 16;
 
 /// All cards.
 pub(super) struct Cards {
@@ -108,11 +111,13 @@ impl Cards {
         let mut page = String::from("[");
         let wanted =
             order[from..].iter().filter(|id| state.cards.get(id).is_some_and(|it| which.takes(it.brief)));
-        for id in wanted.take(limit).cloned().collect::<Vec<_>>() {
+        let wanted: Vec<RunId> = wanted.take(limit).cloned().collect();
+        self.make(&mut state, &wanted);
+        for id in &wanted {
             if page.len() > 1 {
                 page.push(',');
             }
-            page += &self.json(&mut state, &id);
+            page += &self.json(&mut state, id);
         }
         state.order = order;
         Ok(page + "]")
@@ -349,13 +354,38 @@ impl Cards {
     /// The card of `id`, made now if it was not asked for before.
     fn json(&self, state: &mut State, id: &RunId) -> Arc<str> {
         let Some(entry) = state.cards.get_mut(id) else { return "null".into() };
-        if let Some(json) = &entry.json {
-            return Arc::clone(json);
+        match &entry.json {
+            Some(json) => Arc::clone(json),
+            None => entry.make(id, &self.home.run(id), self.probe),
         }
-        let card = entry.read(id, &self.home.run(id), self.probe);
-        let json: Arc<str> = card.json.into();
-        (entry.brief, entry.json) = (card.brief, Some(Arc::clone(&json)));
-        json
+    }
+
+    /// Makes the cards of `ids` that were not asked for before, on as many threads as there are cores: a first page may be
+    /// a thousand runs, and somebody waits for it. What no thread could be had for is made when its turn comes.
+    fn make(&self, state: &mut State, ids: &[RunId]) {
+        let mut unmade: Vec<(RunId, Entry)> = Vec::new();
+        for id in ids {
+            if state.cards.get(id).is_some_and(|entry| entry.json.is_none()) {
+                unmade.extend(state.cards.remove_entry(id));
+            }
+        }
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let share = unmade.len().div_ceil(cores).max(SHARE_MIN);
+        let make = |share: &mut [(RunId, Entry)]| {
+            for (id, entry) in share {
+                entry.make(id, &self.home.run(id), self.probe);
+            }
+        };
+        thread::scope(|scope| {
+            let mut shares = unmade.chunks_mut(share);
+            let own = shares.next();
+            for share in shares {
+                let beside = thread::Builder::new().name("cards".to_owned());
+                beside.spawn_scoped(scope, || make(share)).ok();
+            }
+            own.map(make);
+        });
+        state.cards.extend(unmade);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -378,6 +408,14 @@ fn take(queue: &Receiver<Bytes>, stream: &mut Stream) -> io::Result<()> {
 impl Entry {
     fn of(brief: CardBrief) -> Self {
         Entry { stamp: None, is_judged: false, brief, json: None, listed: None, reading: None }
+    }
+
+    /// Makes the card, which is kept from now on.
+    fn make(&mut self, id: &RunId, dir: &RunDir, probe: Prober) -> Arc<str> {
+        let card = self.read(id, dir, probe);
+        let json: Arc<str> = card.json.into();
+        (self.brief, self.json) = (card.brief, Some(Arc::clone(&json)));
+        json
     }
 
     fn read(&mut self, id: &RunId, dir: &RunDir, probe: Prober) -> Card {
