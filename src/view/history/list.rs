@@ -12,6 +12,7 @@ use crate::record::{Home, RunId};
 use crate::text::money::Cost;
 use crate::text::sanitize;
 use crate::text::table::{Align, Cell, Table};
+use crate::view::history::cores::on_every_core;
 use crate::view::history::lookup::{self, LookupError};
 use crate::view::history::run_json::{self, CostJson, RunJson};
 use crate::view::history::{Prober, Run, hint};
@@ -62,15 +63,73 @@ impl Reason {
     }
 }
 
+/// A directory on its way into a listing.
+struct Candidate {
+    id: RunId,
+    stamp: Option<Stamp>,
+    /// What it is, once that is known.
+    found: Option<Found>,
+}
+
+enum Found {
+    /// A run as the index remembers it.
+    Known(Box<Run>),
+    /// A run as its files tell.
+    Read(Box<Run>),
+    Skipped(Reason, String),
+    /// It was removed in this moment, and is nothing to tell of.
+    Gone,
+}
+
+impl Candidate {
+    fn at(id: RunId) -> Self {
+        Candidate { id, stamp: None, found: None }
+    }
+
+    fn recall(&mut self, index: &mut Index) {
+        let known = self.stamp.and_then(|stamp| index.get(&self.id, stamp));
+        let run = |(legs, brief)| Box::new(Run::of_index(self.id.clone(), legs, brief));
+        self.found = known.map(run).map(Found::Known);
+    }
+
+    /// Reads the files, unless it is known already what it is.
+    fn read(&mut self, home: &Home, probe: Prober) {
+        if self.found.is_none() {
+            self.found = Some(read(&self.id, home, probe));
+        }
+    }
+}
+
+fn read(id: &RunId, home: &Home, probe: Prober) -> Found {
+    let dir = home.run(id);
+    if !lookup::is_run(&dir) {
+        return match dir.path().exists() {
+            true => Found::Skipped(Reason::NotARun, "the directory holds no file of a run".to_owned()),
+            false => Found::Gone,
+        };
+    }
+    match Run::read(id.clone(), &dir, probe) {
+        Ok(run) => Found::Read(Box::new(Run { legs: run.legs.in_brief(), ..run })),
+        Err(error) if error.is_incompatible() => Found::Skipped(Reason::Incompatible, error.to_string()),
+        Err(error) => Found::Skipped(Reason::Unreadable, error.to_string()),
+    }
+}
+
 impl Listing {
     /// Reads every run of `home`. Of runs that have ended, an index remembers what their files told; it is asked only
     /// where they are still the same files.
     pub fn read(home: &Home, probe: Prober) -> Result<Listing, LookupError> {
         let entries = lookup::entries(home)?;
-        let mut listing = Listing::default();
         let mut index = Index::open(home);
-        for id in entries.runs {
-            listing.take(id, home, probe, &mut index);
+        let mut candidates: Vec<Candidate> = entries.runs.into_iter().map(Candidate::at).collect();
+        // Taken before the files are read: what changes meanwhile no longer fits it.
+        on_every_core(&mut candidates, |it| it.stamp = Stamp::of(&home.run(&it.id)));
+        candidates.iter_mut().for_each(|it| it.recall(&mut index));
+        on_every_core(&mut candidates, |it| it.read(home, probe));
+        let mut listing = Listing::default();
+        for mut candidate in candidates {
+            candidate.read(home, probe);
+            listing.take(candidate, &mut index);
         }
         index.save();
         for name in entries.others {
@@ -80,34 +139,19 @@ impl Listing {
         Ok(listing)
     }
 
-    fn take(&mut self, id: RunId, home: &Home, probe: Prober, index: &mut Index) {
-        let dir = home.run(&id);
-        // Taken before the files are read: what changes meanwhile no longer fits it.
-        let stamp = Stamp::of(&dir);
-        if let Some((legs, brief)) = stamp.and_then(|stamp| index.get(&id, stamp)) {
-            self.runs.push(Run::of_index(id, legs, brief));
-            return;
-        }
-        if !lookup::is_run(&dir) {
-            // A run that was removed in this moment is nothing to tell of.
-            if dir.path().exists() {
-                self.skip(id.as_str(), Reason::NotARun, "the directory holds no file of a run");
-            }
-            return;
-        }
-        match Run::read(id.clone(), &dir, probe) {
-            Ok(run) => {
-                let run = Run { legs: run.legs.in_brief(), ..run };
-                if let Some(stamp) = stamp.filter(|_| matches!(run.status, Some(Status::Pass | Status::Fail)))
+    fn take(&mut self, candidate: Candidate, index: &mut Index) {
+        match candidate.found {
+            Some(Found::Known(run)) => self.runs.push(*run),
+            Some(Found::Read(run)) => {
+                if let Some(stamp) =
+                    candidate.stamp.filter(|_| matches!(run.status, Some(Status::Pass | Status::Fail)))
                 {
                     index.put(&run.id, stamp, &run.legs, run.brief.as_ref());
                 }
-                self.runs.push(run);
+                self.runs.push(*run);
             }
-            Err(error) if error.is_incompatible() => {
-                self.skip(id.as_str(), Reason::Incompatible, &error.to_string());
-            }
-            Err(error) => self.skip(id.as_str(), Reason::Unreadable, &error.to_string()),
+            Some(Found::Skipped(reason, why)) => self.skip(candidate.id.as_str(), reason, &why),
+            Some(Found::Gone) | None => {}
         }
     }
 

@@ -3,6 +3,7 @@
 //! Everything comes from the two files that any outsider may read, and from a look at the lock that is handed in.
 //! [`lookup`] finds a run, [`list`], [`show`] and [`node`] print one, [`watch`] follows one.
 
+pub(crate) mod cores;
 pub mod critical;
 pub mod drawing;
 pub mod goal;

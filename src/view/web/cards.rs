@@ -4,9 +4,9 @@
 //! it is open or asked for, and kept until its files change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::{io, thread};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use super::watcher::Watcher;
 use crate::record::index::Stamp;
 use crate::record::{Home, RunDir, RunId};
 use crate::text::money::Cost;
+use crate::view::history::cores::on_every_core;
 use crate::view::history::list::{Listing, Reason};
 use crate::view::history::lookup::{self, LookupError};
 use crate::view::history::run_json::CostJson;
@@ -25,9 +26,6 @@ use crate::view::history::{Prober, Run};
 
 /// After how many looks at what is in flight everything else is looked at, and how many where the system does not tell all.
 const LOOKS: (u32, u32) = (30, 5);
-
-/// Fewer cards than this are made before a thread has begun.
-const SHARE_MIN: usize = 16;
 
 /// All cards.
 pub(super) struct Cards {
@@ -360,8 +358,8 @@ impl Cards {
         }
     }
 
-    /// Makes the cards of `ids` that were not asked for before, on as many threads as there are cores: a first page may be
-    /// a thousand runs, and somebody waits for it. What no thread could be had for is made when its turn comes.
+    /// Makes the cards of `ids` that were not asked for before, on every core: a first page may be a thousand runs.
+    /// What is not made here is made when its turn comes.
     fn make(&self, state: &mut State, ids: &[RunId]) {
         let mut unmade: Vec<(RunId, Entry)> = Vec::new();
         for id in ids {
@@ -369,21 +367,8 @@ impl Cards {
                 unmade.extend(state.cards.remove_entry(id));
             }
         }
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let share = unmade.len().div_ceil(cores).max(SHARE_MIN);
-        let make = |share: &mut [(RunId, Entry)]| {
-            for (id, entry) in share {
-                entry.make(id, &self.home.run(id), self.probe);
-            }
-        };
-        thread::scope(|scope| {
-            let mut shares = unmade.chunks_mut(share);
-            let own = shares.next();
-            for share in shares {
-                let beside = thread::Builder::new().name("cards".to_owned());
-                beside.spawn_scoped(scope, || make(share)).ok();
-            }
-            own.map(make);
+        on_every_core(&mut unmade, |(id, entry)| {
+            entry.make(id, &self.home.run(id), self.probe);
         });
         state.cards.extend(unmade);
     }
