@@ -54,6 +54,16 @@ fn d5_a_short_artifact_that_never_reached_the_disk_is_put_back_and_not_paid_agai
 }
 
 #[test]
+fn a_run_that_has_ended_gets_its_artifacts_back_too() {
+    let env = TestEnv::new();
+    env.run_graph("nodes: [{id: a, prompt: '@say one'}]", &[]).exits(0);
+    fs::write(env.run_dir().join("a.out"), "").unwrap();
+    let ran = env.omg(&["resume", "latest", "--retry-failed"]).exits(0);
+    assert!(ran.stdout.contains("nothing to run again"), "{}", ran.stdout);
+    assert_eq!((env.artifact("a").unwrap(), env.spawns().len()), (b"one".to_vec(), 1));
+}
+
+#[test]
 fn an_artifact_that_is_long_or_no_text_is_not_in_its_line() {
     let env = TestEnv::new();
     let graph = "nodes:
